@@ -1,0 +1,384 @@
+/*===- sparkc.h - Running compiled models -------------------------*- C -*-===*
+ *
+ * Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+ * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ *===----------------------------------------------------------------------===*
+ *
+ * sparkc makes two files of a checkpoint: `model.so`, whose step function
+ * computes the next token's logits, and `model.weights`, which is mapped and
+ * never copied. This header opens such a pair and runs it. Plain C11; link
+ * `libsparkc` (CMake: `find_package(sparkc)`, `sparkc::sparkc`).
+ *
+ *     #include <sparkc.h>
+ *     #include <stdio.h>
+ *     #include <stdlib.h>
+ *
+ *     int main(void) {
+ *       const int32_t prompt[] = {0, 310, 42};
+ *       sparkc_error why;
+ *       sparkc_model *model;
+ *       if (sparkc_open("model.so", NULL, NULL, &model, &why) != SPARKC_OK)
+ *         return fprintf(stderr, "%s\n", why.message), 1;
+ *       sparkc_model_info info = {.struct_size = sizeof info};
+ *       sparkc_info(model, &info);
+ *       float *logits = malloc(info.vocab * sizeof *logits);
+ *       sparkc_session *session;
+ *       if (sparkc_session_create(model, NULL, &session, &why) != SPARKC_OK)
+ *         return fprintf(stderr, "%s\n", why.message), 1;
+ *       sparkc_status s = sparkc_prefill(session, prompt, 3, 0, logits);
+ *       for (int i = 0; s == SPARKC_OK && i < 32; ++i) {
+ *         int32_t token = 0; // the likeliest
+ *         for (uint32_t v = 1; v < info.vocab; ++v)
+ *           if (logits[v] > logits[token]) token = (int32_t)v;
+ *         printf("%d\n", token);
+ *         s = sparkc_decode(session, token, logits);
+ *       }
+ *       sparkc_session_destroy(session);
+ *       sparkc_close(model);
+ *     }
+ *
+ * Conventions
+ *
+ *  - Every call that can fail returns a sparkc_status; nothing is thrown, no
+ *    process-wide state is kept, nothing is printed. A call that fails leaves
+ *    its session as it was (a cancelled one: see sparkc_session_set_progress).
+ *  - `sparkc_error *` parameters may be NULL. They are written on failure, and
+ *    set to SPARKC_OK and "" on success.
+ *  - Option structs begin with `struct_size = sizeof(the struct)`; all other
+ *    fields zero mean the defaults. NULL means all defaults.
+ *  - A token is an int32_t in [0, vocab). Logits are rows of `vocab` float32,
+ *    natural units (no softmax, no scaling), in the caller's memory.
+ *  - Sizes are in bytes, positions and contexts in tokens.
+ *
+ * Threads
+ *
+ *  - A model never changes after it was opened: any number of threads may use
+ *    it, and any number of sessions share it. Its memory goes when it was
+ *    closed and its last session destroyed, in whichever order.
+ *  - A session is one sequence. One thread at a time may use it; different
+ *    sessions may run at the same time on different threads.
+ *  - The default driver runs each step as one OpenMP parallel region. Workers
+ *    of GNU's libgomp poll for some milliseconds after a region before they
+ *    sleep; OMP_WAIT_POLICY=passive in the environment ends that. Where OpenMP
+ *    gives fewer threads than asked for, the step runs on those. A host with
+ *    threads of its own uses sparkc_spmd_begin and needs no OpenMP thread.
+ *  - The logits do not depend on the number of threads: they have the same
+ *    bits on 1 and on 7, by prefill and by decode.
+ *  - An entry that uses AMX overwrites the calling threads' tiles and leaves
+ *    them released: a host must not keep live tiles across a call.
+ *
+ *===----------------------------------------------------------------------===*/
+#ifndef SPARKC_H
+#define SPARKC_H
+
+#include "sparkc_abi.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef SPARKC_API
+#define SPARKC_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*===----------------------------------------------------------------------===*
+ * Status and errors
+ *===----------------------------------------------------------------------===*/
+
+typedef enum sparkc_status {
+  SPARKC_OK = 0,
+  SPARKC_INVALID_ARGUMENT = 1,   /**< a null, a bad size, a wrong order */
+  SPARKC_IO = 2,                 /**< the system refused to read or write */
+  SPARKC_FORMAT = 3,             /**< not a file of ours, or a broken one */
+  SPARKC_MISMATCH = 4,           /**< two good files that are not a pair */
+  SPARKC_NEWER_VERSION = 5,      /**< made by a newer sparkc than this one */
+  SPARKC_UNSUPPORTED_CPU = 6,    /**< the machine lacks what the code needs */
+  SPARKC_OUT_OF_MEMORY = 7,      /**< the system has no memory for this */
+  SPARKC_TOKEN_OUT_OF_RANGE = 8, /**< a token id outside [0, vocab) */
+  SPARKC_CONTEXT_FULL = 9,       /**< more tokens than the context has room for */
+  SPARKC_EMPTY_PROMPT = 10,      /**< no tokens were given */
+  SPARKC_NO_TOKENIZER = 11,      /**< the model was compiled without one */
+  SPARKC_CANCELLED = 12,         /**< the host's progress callback said so */
+  SPARKC_CORRUPT = 13,           /**< contents do not have their checksum */
+  SPARKC_INTERNAL = 14           /**< a fault in sparkc itself */
+} sparkc_status;
+
+/** What a status means, in English; never NULL, never freed. */
+SPARKC_API const char *sparkc_status_string(sparkc_status status);
+
+/** Why a call failed: one line, without a newline, cut to fit. */
+typedef struct sparkc_error {
+  sparkc_status status;
+  char message[504];
+} sparkc_error;
+
+/** Version of this library, "0.1.0". */
+SPARKC_API const char *sparkc_version(void);
+
+/*===----------------------------------------------------------------------===*
+ * Models
+ *===----------------------------------------------------------------------===*/
+
+/** A compiled model: code and mapped weights. Immutable. */
+typedef struct sparkc_model sparkc_model;
+
+enum sparkc_open_flags {
+  /** Read all of the weights file and compare its checksums (seconds). */
+  SPARKC_OPEN_VERIFY = 1u << 0
+};
+
+typedef struct sparkc_open_options {
+  size_t struct_size;
+  uint32_t flags; /**< sparkc_open_flags */
+  uint32_t reserved;
+} sparkc_open_options;
+
+/**
+ * Opens the compiled model `so` over the file `weights` (NULL: beside it,
+ * `model.so` -> `model.weights`). Takes a few milliseconds and reads no
+ * weights. The pair is refused, with the reason, unless the file is whole, of
+ * a known version, and the very one that the object was compiled with.
+ *
+ * The entry for the best instruction set of this machine is chosen here, once.
+ * SPARKC_ISA=amx|avx512vnni|avx512|avxvnni|avx2 in the environment forces one
+ * (SPARKC_UNSUPPORTED_CPU if the object or the machine has it not).
+ *
+ * Loading a shared object runs code: open only those whose origin you trust.
+ */
+SPARKC_API sparkc_status sparkc_open(const char *so, const char *weights,
+                                     const sparkc_open_options *options,
+                                     sparkc_model **model,
+                                     sparkc_error *error);
+
+/** Closes a model (NULL: nothing). Its sessions stay usable. */
+SPARKC_API void sparkc_close(sparkc_model *model);
+
+/** What is known of a model. Strings live as long as the model does. */
+typedef struct sparkc_model_info {
+  size_t struct_size;       /**< set by the caller */
+  const char *compiler;     /**< "sparkc 0.1.0" */
+  const char *target;       /**< CPU it was compiled for */
+  const char *scheme;       /**< weights in words: "bf16", "q4 g64, ..." */
+  const char *isa;          /**< entry in use: "avx512vnni" */
+  const char *isa_reason;   /**< why that one */
+  const char *object_path;  /**< the shared object */
+  const char *weights_path; /**< the mapped file */
+  char digest[40];          /**< of the weights: 32 hex digits */
+  uint32_t vocab;           /**< floats in a row of logits */
+  uint32_t hidden;
+  uint32_t intermediate;
+  uint32_t layers;
+  uint32_t full_layers; /**< of them with full attention */
+  uint32_t heads;
+  uint32_t kv_heads;
+  uint32_t head_dim;
+  uint32_t window;         /**< keys a sliding layer sees, itself included */
+  uint32_t ring_positions; /**< positions a sliding layer keeps */
+  uint32_t kv_type;        /**< sparkc_kv_type */
+  /** Most tokens of one SPMD job; 1 where the object has no prefill entry. */
+  uint32_t prefill_block;
+  uint32_t barriers_per_step; /**< at positions below fold_threshold */
+  uint32_t fold_layers;       /**< barriers more from there on */
+  uint64_t fold_threshold;
+  uint64_t max_context;        /**< tokens: the model's limit */
+  uint64_t default_context;    /**< tokens: a session's, unless it says so */
+  uint64_t payload_bytes;      /**< mapped weights */
+  uint64_t bytes_per_step;     /**< weight bytes that one step streams */
+  uint64_t linear_weights;     /**< weights of the linears, head included */
+  double bits_per_weight;      /**< bytes_per_step * 8 / linear_weights */
+  uint64_t default_kv_bytes;   /**< of a session with default_context */
+  uint64_t default_arena_bytes;
+  uint32_t has_tokenizer; /**< 1 if a tokenizer travels with the model */
+  uint32_t has_prefill;   /**< 1 if the object has a prefill entry */
+} sparkc_model_info;
+
+/** Fills the first info->struct_size bytes of *info. */
+SPARKC_API sparkc_status sparkc_info(const sparkc_model *model,
+                                     sparkc_model_info *info);
+
+/*===----------------------------------------------------------------------===*
+ * Sessions
+ *===----------------------------------------------------------------------===*/
+
+/** One sequence: its KV cache, its scratch memory, its tokens. */
+typedef struct sparkc_session sparkc_session;
+
+/** What a thread does at a barrier once it has polled for a while. */
+typedef enum sparkc_wait {
+  /** YIELD with more threads than processors, else FUTEX. */
+  SPARKC_WAIT_AUTO = 0,
+  SPARKC_WAIT_FUTEX = 1, /**< sleep in the kernel */
+  SPARKC_WAIT_YIELD = 2, /**< poll, offering the processor each time */
+  SPARKC_WAIT_SPIN = 3   /**< poll; a processor for each thread, or be slow */
+} sparkc_wait;
+
+typedef struct sparkc_session_options {
+  size_t struct_size;
+  uint64_t context; /**< most tokens it can hold; 0: the compiled default */
+  uint32_t threads; /**< of the OpenMP driver; 0: sparkc_default_threads() */
+  uint32_t wait;    /**< sparkc_wait */
+  /** Tokens between two progress callbacks; 0 or more than the compiled
+   *  prefill block: that block. The logits are the same bits for any value. */
+  uint32_t prefill_chunk;
+  uint32_t reserved;
+} sparkc_session_options;
+
+/**
+ * Makes a session. Its KV cache and scratch memory are reserved here, zeroed,
+ * and become resident as they are first written.
+ */
+SPARKC_API sparkc_status
+sparkc_session_create(const sparkc_model *model,
+                      const sparkc_session_options *options,
+                      sparkc_session **session, sparkc_error *error);
+
+/** Destroys a session (NULL: nothing). */
+SPARKC_API void sparkc_session_destroy(sparkc_session *session);
+
+enum sparkc_prefill_flags {
+  /** `logits` gets n rows, one for each token, rather than the last one's. */
+  SPARKC_PREFILL_ALL_LOGITS = 1u << 0,
+  /** sparkc_spmd_begin only: take the entry that writes ctx->profile. */
+  SPARKC_SPMD_PROFILE = 1u << 8
+};
+
+/**
+ * Appends n >= 1 tokens to the sequence. `logits` gets the last token's row,
+ * or all n rows [n, vocab] with SPARKC_PREFILL_ALL_LOGITS; NULL: none are
+ * computed. May be called at any position, between decodes, after a rewind.
+ */
+SPARKC_API sparkc_status sparkc_prefill(sparkc_session *session,
+                                        const int32_t *tokens, size_t n,
+                                        uint32_t flags, float *logits);
+
+/** Appends one token; `logits` [vocab] are those of the next (NULL: none). */
+SPARKC_API sparkc_status sparkc_decode(sparkc_session *session, int32_t token,
+                                       float *logits);
+
+/** Empties the sequence. */
+SPARKC_API sparkc_status sparkc_reset(sparkc_session *session);
+
+/**
+ * Keeps the first n_tokens of the sequence and forgets the others. Costs
+ * nothing while the sliding layers' rings still hold what the next token
+ * needs; beyond that the kept tokens are computed again (with progress
+ * callbacks). Either way what follows has the bits of a fresh session.
+ */
+SPARKC_API sparkc_status sparkc_rewind(sparkc_session *session,
+                                       size_t n_tokens);
+
+/** Tokens in the sequence: the position of the next one. */
+SPARKC_API size_t sparkc_session_position(const sparkc_session *session);
+
+/** Most tokens it can hold. */
+SPARKC_API size_t sparkc_session_context(const sparkc_session *session);
+
+/** The tokens themselves: `position` ids, valid until the next call. */
+SPARKC_API const int32_t *sparkc_session_tokens(const sparkc_session *session);
+
+/** Why the latest failed call on this session failed: one line; never NULL. */
+SPARKC_API const char *sparkc_session_message(const sparkc_session *session);
+
+/** Threads of the OpenMP driver from the next call on; 0: the default. */
+SPARKC_API sparkc_status sparkc_session_set_threads(sparkc_session *session,
+                                                    uint32_t threads);
+
+/** Barriers completed by this session, modulo 2^32. */
+SPARKC_API uint32_t sparkc_session_barriers(const sparkc_session *session);
+
+/**
+ * Called on the caller's thread after each block of a prefill (or of a rewind
+ * that computes again): `done` of `total` tokens. Nonzero cancels what is
+ * left: the call returns SPARKC_CANCELLED and the session holds the tokens
+ * done so far. Must not use the session.
+ */
+typedef int (*sparkc_progress_fn)(void *user, size_t done, size_t total);
+
+/** Sets the callback; NULL removes it. */
+SPARKC_API void sparkc_session_set_progress(sparkc_session *session,
+                                            sparkc_progress_fn fn, void *user);
+
+/**
+ * Writes tokens and KV cache to a file, complete or not at all (a temporary
+ * name beside it, then renamed). Unused parts of the cache take no space where
+ * the file system knows sparse files.
+ */
+SPARKC_API sparkc_status sparkc_session_save(const sparkc_session *session,
+                                             const char *path,
+                                             sparkc_error *error);
+
+/**
+ * Replaces the session by a saved one. The file must come from the same model
+ * (digest, KV type and layout) and a session whose context rounds up to the
+ * same capacity; its checksum is compared first. Needs memory for a second KV
+ * cache while it runs.
+ */
+SPARKC_API sparkc_status sparkc_session_restore(sparkc_session *session,
+                                                const char *path,
+                                                sparkc_error *error);
+
+/*===----------------------------------------------------------------------===*
+ * Hosts with threads of their own
+ *===----------------------------------------------------------------------===*/
+
+/** One call of the compiled model, ready to run. */
+typedef struct sparkc_spmd {
+  sparkc_ctx *ctx;
+  sparkc_entry_fn entry;
+  uint32_t n_threads;
+  uint32_t reserved;
+} sparkc_spmd;
+
+/**
+ * Prepares a call over 1 <= n <= info.prefill_block tokens (copied) for
+ * n_threads of the host's threads. Each of them, at the same time, calls
+ *
+ *     job.entry(job.ctx, tid, job.n_threads)    // tid = 0 .. n_threads - 1
+ *
+ * and when all have returned, one calls sparkc_spmd_end. `flags` and `logits`
+ * are those of sparkc_prefill. Until the end no other call may use the
+ * session. The starting thread's writes must be visible to the others, as any
+ * hand-over between threads (queue, condition variable) makes them.
+ *
+ * With SPARKC_SPMD_PROFILE the host sets job.ctx->profile and
+ * profile_capacity before the entry is called.
+ */
+SPARKC_API sparkc_status sparkc_spmd_begin(sparkc_session *session,
+                                           const int32_t *tokens, size_t n,
+                                           uint32_t flags, float *logits,
+                                           uint32_t n_threads,
+                                           sparkc_spmd *job);
+
+/**
+ * Ends a call: the position moves past its tokens. If the entry was never
+ * run, returns SPARKC_INVALID_ARGUMENT and the session is as before the begin:
+ * so a host drops a job that it does not want to run.
+ */
+SPARKC_API sparkc_status sparkc_spmd_end(sparkc_session *session,
+                                         sparkc_spmd *job);
+
+/** The waits of the default drivers, of the types of sparkc_ctx. */
+SPARKC_API void sparkc_futex_wait(uint32_t *word, uint32_t seen);
+SPARKC_API void sparkc_futex_wake(uint32_t *word);
+SPARKC_API void sparkc_yield_wait(uint32_t *word, uint32_t seen);
+SPARKC_API void sparkc_yield_wake(uint32_t *word);
+
+/**
+ * Processors this process may really use, at least 1: its affinity mask, cut
+ * to the CPU quota (rounded up) of its cgroups, version 1 or 2.
+ */
+SPARKC_API uint32_t sparkc_default_threads(void);
+
+/*===----------------------------------------------------------------------===*
+ * Text: tokenizer, streaming decoder, sampler
+ *===----------------------------------------------------------------------===*/
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SPARKC_H */
