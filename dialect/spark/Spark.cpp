@@ -1,0 +1,364 @@
+//===- Spark.cpp - The spark dialect --------------------------------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/spark/Spark.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace sparkc;
+using namespace sparkc::spark;
+
+#include "dialect/spark/SparkDialect.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseKeyword(AsmParser &parser, std::string &dtype) {
+  StringRef keyword;
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  dtype = keyword.str();
+  return success();
+}
+
+static void printKeyword(AsmPrinter &printer, StringRef dtype) {
+  printer << dtype;
+}
+
+/// Bytes of an element of a source type; 0 where unknown.
+static uint64_t sourceBytes(StringRef dtype) {
+  return llvm::StringSwitch<uint64_t>(dtype)
+      .Case("F32", 4)
+      .Cases({"F16", "BF16"}, 2)
+      .Default(0);
+}
+
+LogicalResult SourceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 StringAttr file, StringRef dtype,
+                                 uint64_t offset, uint64_t bytes) {
+  if (!sourceBytes(dtype))
+    return emitError() << "unknown source type '" << dtype
+                       << "'; expected F32, F16 or BF16";
+  if (offset + bytes < offset)
+    return emitError() << "source span overflows: offset " << offset
+                       << ", bytes " << bytes;
+  return success();
+}
+
+LogicalResult GridAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               unsigned bits, unsigned group, bool symmetric) {
+  if (bits != 4 && bits != 5 && bits != 6 && bits != 8)
+    return emitError() << "a grid has 4, 5, 6 or 8 bits, not " << bits;
+  if (group != 32 && group != 64 && group != 128)
+    return emitError() << "a group has 32, 64 or 128 columns, not " << group;
+  return success();
+}
+
+Attribute RopeAttr::parse(AsmParser &parser, Type) {
+  double theta = 0;
+  int64_t width = 0;
+  if (parser.parseLess() || parser.parseKeyword("theta") ||
+      parser.parseEqual() || parser.parseFloat(theta) || parser.parseComma() ||
+      parser.parseKeyword("width") || parser.parseEqual() ||
+      parser.parseInteger(width) || parser.parseGreater())
+    return {};
+  return parser.getChecked<RopeAttr>(parser.getContext(), APFloat(theta), width);
+}
+
+void RopeAttr::print(AsmPrinter &printer) const {
+  printer << "<theta = ";
+  printer.printFloat(getTheta());
+  printer << ", width = " << getWidth() << ">";
+}
+
+LogicalResult RopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               APFloat theta, int64_t width) {
+  if (!theta.isFinite() || theta.isNegative() || theta.isZero())
+    return emitError() << "rope theta must be positive";
+  if (width <= 0 || width % 2)
+    return emitError() << "rotary width must be even and positive, not "
+                       << width;
+  return success();
+}
+
+#define GET_ATTRDEF_CLASSES
+#include "dialect/spark/SparkAttrs.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Module level
+//===----------------------------------------------------------------------===//
+
+LogicalResult ConfigOp::verify() {
+  for (auto [name, value] :
+       {std::pair<StringRef, int64_t>{"vocab", getVocab()},
+        {"hidden", getHidden()},
+        {"intermediate", getIntermediate()},
+        {"layers", getLayers()},
+        {"heads", getHeads()},
+        {"kv_heads", getKvHeads()},
+        {"head_dim", getHeadDim()},
+        {"max_context", getMaxContext()},
+        {"context", getContext()},
+        {"prefill_block", getPrefillBlock()}})
+    if (value <= 0)
+      return emitOpError() << "'" << name << "' must be positive, not "
+                           << value;
+  if (getWindow() < 0)
+    return emitOpError() << "'window' must not be negative, not "
+                         << getWindow();
+  if (getHeads() % getKvHeads())
+    return emitOpError() << "heads (" << getHeads()
+                         << ") must be a multiple of kv_heads ("
+                         << getKvHeads() << ")";
+  return success();
+}
+
+LogicalResult WeightOp::verify() {
+  RankedTensorType type = getTensorType();
+  if (!type.hasStaticShape() || type.getRank() < 1 || type.getRank() > 2)
+    return emitOpError() << "expects a static vector or matrix, not " << type;
+  Type element = type.getElementType();
+  if (GridAttr grid = getGrid()) {
+    if (!element.isSignlessInteger(grid.getBits()))
+      return emitOpError() << "has a grid of " << grid.getBits()
+                           << " bits but elements of type " << element;
+    if (type.getRank() != 2)
+      return emitOpError() << "only matrices have a grid";
+  } else if (!element.isF32() && !element.isBF16() && !element.isF16()) {
+    return emitOpError() << "expects f32, bf16, f16 or a grid, not " << element;
+  }
+  uint64_t expected = type.getNumElements() * sourceBytes(getSource().getDtype());
+  if (getSource().getBytes() != expected)
+    return emitOpError() << "expects a source of " << expected
+                         << " bytes, not " << getSource().getBytes();
+  return success();
+}
+
+LogicalResult KVCacheOp::verify() {
+  Type element = getElementType();
+  if (!element.isF32() && !element.isF16())
+    return emitOpError() << "expects f32 or f16 elements, not " << element;
+  if (getHeads() <= 0 || getHeadDim() <= 0 || getRing() < 0)
+    return emitOpError() << "expects positive heads and head_dim";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+LogicalResult LayerOp::verifyRegions() {
+  Block &block = getBody().front();
+  if (block.getArgumentTypes() != TypeRange(getInput().getType()))
+    return emitOpError() << "its body expects one argument of type "
+                         << getInput().getType();
+  auto yield = dyn_cast<YieldOp>(block.getTerminator());
+  if (!yield || yield.getValues().getTypes() != getOperation()->getResultTypes())
+    return emitOpError() << "its body must yield one value of type "
+                         << getOutput().getType();
+  return success();
+}
+
+YieldOp FusedLinearOp::getPrologueYield() {
+  return cast<YieldOp>(getPrologue().front().getTerminator());
+}
+Value FusedLinearOp::getActivation() {
+  return getPrologueYield().getValues()[0];
+}
+YieldOp FusedLinearOp::getEpilogueYield() {
+  return cast<YieldOp>(getEpilogue().front().getTerminator());
+}
+
+LogicalResult FusedLinearOp::verifyRegions() {
+  if (getPrologue().front().getArgumentTypes() != getInputs().getTypes())
+    return emitOpError() << "the prologue's arguments must have the types of "
+                            "the inputs";
+  auto prologue = dyn_cast<YieldOp>(getPrologue().front().getTerminator());
+  if (!prologue || prologue.getValues().size() != 1)
+    return emitOpError() << "the prologue must yield one activation";
+  if (getSegments().empty())
+    return emitOpError() << "expects at least one segment";
+  if (getEpilogue().front().getNumArguments() != getSegments().size())
+    return emitOpError() << "expects one epilogue argument for each of its "
+                         << getSegments().size() << " segments, not "
+                         << getEpilogue().front().getNumArguments();
+  auto epilogue = dyn_cast<YieldOp>(getEpilogue().front().getTerminator());
+  if (!epilogue ||
+      epilogue.getValues().getTypes() != getOperation()->getResultTypes())
+    return emitOpError() << "the epilogue must yield the results";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Uses of weights and caches
+//===----------------------------------------------------------------------===//
+
+/// Finds the weight and checks its shape.
+static LogicalResult checkWeight(Operation *op, SymbolTableCollection &symbols,
+                                 FlatSymbolRefAttr name,
+                                 ArrayRef<int64_t> shape) {
+  auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(op, name);
+  if (!weight)
+    return op->emitOpError() << "refers to " << name
+                             << ", which is no spark.weight";
+  ArrayRef<int64_t> actual = weight.getTensorType().getShape();
+  if (actual != shape) {
+    InFlightDiagnostic diag = op->emitOpError() << "expects " << name << " to be [";
+    llvm::interleaveComma(shape, diag);
+    diag << "], not [";
+    llvm::interleaveComma(actual, diag);
+    diag << "]";
+    diag.attachNote(weight.getLoc()) << "the weight is declared here";
+    return diag;
+  }
+  return success();
+}
+
+static int64_t features(Value value) {
+  return cast<RankedTensorType>(value.getType()).getDimSize(1);
+}
+
+LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(*this, getWeightAttr());
+  if (!weight)
+    return emitOpError() << "refers to " << getWeightAttr()
+                         << ", which is no spark.weight";
+  return checkWeight(*this, symbols, getWeightAttr(),
+                     {weight.getTensorType().getDimSize(0), features(getOutput())});
+}
+
+LogicalResult RmsNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkWeight(*this, symbols, getWeightAttr(), {features(getInput())});
+}
+
+LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkWeight(*this, symbols, getWeightAttr(),
+                     {features(getOutput()), features(getInput())});
+}
+
+LogicalResult FusedLinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  int64_t cols = features(getActivation());
+  for (auto [segment, arg] : llvm::zip(getSegments().getAsRange<FlatSymbolRefAttr>(),
+                                       getEpilogue().front().getArguments()))
+    if (failed(checkWeight(*this, symbols, segment, {features(arg), cols})))
+      return failure();
+  return success();
+}
+
+/// Finds the cache; null after an error.
+static KVCacheOp findCache(Operation *op, SymbolTableCollection &symbols,
+                           FlatSymbolRefAttr name) {
+  auto cache = symbols.lookupNearestSymbolFrom<KVCacheOp>(op, name);
+  if (!cache)
+    op->emitOpError() << "refers to " << name << ", which is no spark.kv_cache";
+  return cache;
+}
+
+LogicalResult KVWriteOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  KVCacheOp cache = findCache(*this, symbols, getCacheAttr());
+  if (!cache)
+    return failure();
+  int64_t expected = cache.getHeads() * cache.getHeadDim();
+  for (Value value : {getKey(), getValue()})
+    if (features(value) != expected)
+      return emitOpError() << "expects " << expected
+                           << " features (heads x head_dim of the cache), not "
+                           << features(value);
+  return success();
+}
+
+void KVWriteOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  effects.emplace_back(MemoryEffects::Write::get());
+}
+
+LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  KVCacheOp cache = findCache(*this, symbols, getCacheAttr());
+  if (!cache)
+    return failure();
+  if (features(getQuery()) != int64_t(getHeads() * cache.getHeadDim()))
+    return emitOpError() << "expects " << getHeads() * cache.getHeadDim()
+                         << " features (heads x head_dim), not "
+                         << features(getQuery());
+  if (getHeads() % cache.getHeads())
+    return emitOpError() << "heads (" << getHeads()
+                         << ") must be a multiple of the cache's ("
+                         << cache.getHeads() << ")";
+  if (getWindow() && cache.getRing() &&
+      int64_t(cache.getRing()) < int64_t(getWindow()))
+    return emitOpError() << "has a window of " << getWindow()
+                         << " but its cache a ring of " << cache.getRing();
+  if (!getWindow() && cache.getRing())
+    return emitOpError() << "sees all keys but its cache is a ring";
+  if (cache.getRing() % getChunk())
+    return emitOpError() << "the cache's ring (" << cache.getRing()
+                         << ") must be a multiple of the chunk (" << getChunk()
+                         << ")";
+  return success();
+}
+
+void AttentionOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  effects.emplace_back(MemoryEffects::Read::get());
+}
+
+LogicalResult AttentionOp::verify() {
+  if (getWindow() < 0)
+    return emitOpError() << "window must not be negative";
+  if (getChunk() <= 0 || getChunk() % 16)
+    return emitOpError() << "chunk must be a positive multiple of 16, not "
+                         << getChunk();
+  return success();
+}
+
+LogicalResult SplitOp::verify() {
+  int64_t total = 0;
+  for (Value output : getOutputs())
+    total += features(output);
+  if (total != features(getInput()))
+    return emitOpError() << "splits " << features(getInput())
+                         << " features into " << total;
+  return success();
+}
+
+LogicalResult RopeOp::verify() {
+  int64_t heads = getHeads();
+  if (heads <= 0 || features(getInput()) % heads)
+    return emitOpError() << features(getInput())
+                         << " features are not a multiple of " << heads
+                         << " heads";
+  int64_t headDim = features(getInput()) / heads;
+  if (getRope().getWidth() > headDim)
+    return emitOpError() << "rotary width " << getRope().getWidth()
+                         << " exceeds head_dim " << headDim;
+  return success();
+}
+
+LogicalResult HeadGateOp::verify() {
+  if (features(getInput()) % features(getGate()))
+    return emitOpError() << features(getInput())
+                         << " features are not a multiple of "
+                         << features(getGate()) << " gates";
+  return success();
+}
+
+void SparkDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialect/spark/SparkAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialect/spark/SparkOps.cpp.inc"
+      >();
+}
+
+#define GET_OP_CLASSES
+#include "dialect/spark/SparkOps.cpp.inc"

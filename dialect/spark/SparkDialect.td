@@ -1,0 +1,91 @@
+//===- SparkDialect.td - The model's own words -------------*- tablegen -*-===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SPARKC_DIALECT_SPARK_DIALECT
+#define SPARKC_DIALECT_SPARK_DIALECT
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+
+def Spark_Dialect : Dialect {
+  let name = "spark";
+  let cppNamespace = "::sparkc::spark";
+  let summary = "A Spark-X2.5 model on tensors; reads like the model card";
+  let description = [{
+    Tensors have a leading token dimension: 1 for the decode step. Activations
+    are `f32`. Weights are symbols: `spark.weight` says where the bytes lie in
+    the checkpoint's files and how they will be stored; the bytes themselves
+    never enter the IR.
+
+    A model is a builtin module that holds one `spark.config`, the weights, the
+    KV caches and one function, `@step`: token and position in, logits out.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+class Spark_Attr<string name, string attrMnemonic>
+    : AttrDef<Spark_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def Spark_SourceAttr : Spark_Attr<"Source", "source"> {
+  let summary = "Where the bytes of a weight lie";
+  let description = [{
+    A file, the element type there (`F32`, `BF16`, `F16`), and the span of the
+    tensor in bytes from the start of the file.
+
+    ```mlir
+    #spark.source<"model.safetensors", BF16, offset = 4096, bytes = 1024>
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$file, StringRefParameter<"element type in the file">:$dtype,
+                        "uint64_t":$offset, "uint64_t":$bytes);
+  let assemblyFormat = [{
+    `<` $file `,` custom<Keyword>($dtype) `,` `offset` `=` $offset `,`
+        `bytes` `=` $bytes `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Spark_GridAttr : Spark_Attr<"Grid", "grid"> {
+  let summary = "The encoding of a quantized weight";
+  let description = [{
+    Groups of `group` columns of a row share one scale s and one zero point z:
+    w = s (code - z), codes of `bits` bits. Scales are f16, zero points integers
+    of `bits` bits. `symmetric` fixes z at 2^(bits-1).
+
+    ```mlir
+    tensor<3072x2048xi4, #spark.grid<bits = 4, group = 64>>
+    ```
+  }];
+  let parameters = (ins "unsigned":$bits, "unsigned":$group,
+                        DefaultValuedParameter<"bool", "false">:$symmetric);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Spark_RopeAttr : Spark_Attr<"Rope", "rope"> {
+  let summary = "Rotary embedding of one layer kind";
+  let description = [{
+    Pairs (i, i + width/2), i < width/2, of every head are rotated by
+    position * theta^(-2i/width); dims from `width` on pass through.
+
+    ```mlir
+    #spark.rope<theta = 5.0e+06, width = 64>
+    ```
+  }];
+  let parameters = (ins APFloatParameter<"base of the frequencies">:$theta,
+                        "int64_t":$width);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+#endif // SPARKC_DIALECT_SPARK_DIALECT

@@ -1,0 +1,339 @@
+//===- SparkOps.td - Ops of the spark dialect --------------*- tablegen -*-===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SPARKC_DIALECT_SPARK_OPS
+#define SPARKC_DIALECT_SPARK_OPS
+
+include "SparkDialect.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Spark_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Spark_Dialect, mnemonic, traits>;
+
+/// [tokens, features], f32.
+def Spark_Activation : 2DTensorOf<[F32]>;
+
+//===----------------------------------------------------------------------===//
+// Module level
+//===----------------------------------------------------------------------===//
+
+def Spark_ConfigOp : Spark_Op<"config"> {
+  let summary = "What the checkpoint's config says, one in a module";
+  let description = [{
+    Sizes in elements. `window`: keys that a sliding layer sees, itself
+    included; 0 where there is no sliding layer. `max_context` is the model's
+    own limit, `context` a session's default. `prefill_block` is the most tokens
+    of one prefill call.
+
+    ```mlir
+    spark.config {vocab = 512 : i64, hidden = 128 : i64, ...}
+    ```
+  }];
+  let arguments = (ins
+    I64Attr:$vocab, I64Attr:$hidden, I64Attr:$intermediate, I64Attr:$layers,
+    I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$head_dim, I64Attr:$window,
+    I64Attr:$max_context, I64Attr:$context, I64Attr:$prefill_block,
+    StrAttr:$scheme);
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
+def Spark_WeightOp : Spark_Op<"weight", [Symbol]> {
+  let summary = "A weight: its type as stored in the model, its bytes' source";
+  let description = [{
+    The type says how the weight will be stored: `f32`, `bf16`, or an integer
+    type with a `#spark.grid`. Matrices are [out, in], vectors [n].
+
+    ```mlir
+    spark.weight @layers.0.g_proj : tensor<4x128xbf16>
+      from <"model.safetensors", BF16, offset = 96, bytes = 1024>
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
+                       Spark_SourceAttr:$source);
+  let assemblyFormat = "$sym_name `:` $type `from` $source attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() {
+      return ::llvm::cast<::mlir::RankedTensorType>(getType());
+    }
+    /// Null where the weight is not quantized.
+    GridAttr getGrid() {
+      return ::llvm::dyn_cast_or_null<GridAttr>(getTensorType().getEncoding());
+    }
+  }];
+}
+
+def Spark_KVCacheOp : Spark_Op<"kv_cache", [Symbol]> {
+  let summary = "Keys and values of one layer";
+  let description = [{
+    `ring` keeps the last positions of a sliding layer (0: every position of the
+    session, up to its capacity). K lies in blocks of 16 keys, dims outer:
+    [kv_head][position / 16][dim][position % 16]; V key by key:
+    [kv_head][position][dim rounded up to 16]. The element type is `f32` or
+    `f16`.
+
+    ```mlir
+    spark.kv_cache @kv.0 heads 2 head_dim 256 ring 576 : f16
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$heads, I64Attr:$head_dim,
+                       I64Attr:$ring, TypeAttr:$element_type);
+  let assemblyFormat = [{
+    $sym_name `heads` $heads `head_dim` $head_dim `ring` $ring `:` $element_type
+    attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+def Spark_LayerOp : Spark_Op<"layer", [SingleBlock]> {
+  let summary = "One decoder layer";
+  let description = [{
+    ```mlir
+    %y = spark.layer 3 (%x) {
+    ^bb0(%h: tensor<1x128xf32>):
+      ...
+      spark.yield %out : tensor<1x128xf32>
+    } : tensor<1x128xf32>
+    ```
+  }];
+  let arguments = (ins I64Attr:$index, Spark_Activation:$input);
+  let results = (outs Spark_Activation:$output);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $index `(` $input `)` $body attr-dict `:` type($input) `->` type($output)
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def Spark_YieldOp : Spark_Op<"yield", [Pure, Terminator, ReturnLike,
+    ParentOneOf<["LayerOp", "FusedLinearOp"]>]> {
+  let summary = "Ends a region of the dialect and gives its results";
+  let arguments = (ins Variadic<Spark_Activation>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let builders = [OpBuilder<(ins), [{}]>];
+}
+
+//===----------------------------------------------------------------------===//
+// The model's maths
+//===----------------------------------------------------------------------===//
+
+def Spark_EmbedOp : Spark_Op<"embed", [Pure,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Rows of the embedding, as f32, unscaled";
+  let description = [{
+    ```mlir
+    %x = spark.embed @embedding[%token] : tensor<1xi32> -> tensor<1x128xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$weight, 1DTensorOf<[I32]>:$tokens);
+  let results = (outs Spark_Activation:$output);
+  let assemblyFormat = [{
+    $weight `[` $tokens `]` attr-dict `:` type($tokens) `->` type($output)
+  }];
+}
+
+def Spark_RmsNormOp : Spark_Op<"rms_norm", [Pure, SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "x / sqrt(mean(x^2) + eps) * w over the features of each token";
+  let description = [{
+    ```mlir
+    %n = spark.rms_norm %x, @norm eps 1.0e-06 : tensor<1x128xf32>
+    ```
+  }];
+  let arguments = (ins Spark_Activation:$input, FlatSymbolRefAttr:$weight,
+                       F64Attr:$eps);
+  let results = (outs Spark_Activation:$output);
+  let assemblyFormat = "$input `,` $weight `eps` $eps attr-dict `:` type($input)";
+}
+
+def Spark_LinearOp : Spark_Op<"linear", [Pure,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "x . w^T; one op for every grid";
+  let description = [{
+    ```mlir
+    %y = spark.linear %x, @layers.0.out_proj
+      : tensor<1x128xf32> -> tensor<1x128xf32>
+    ```
+  }];
+  let arguments = (ins Spark_Activation:$input, FlatSymbolRefAttr:$weight);
+  let results = (outs Spark_Activation:$output);
+  let assemblyFormat = [{
+    $input `,` $weight attr-dict `:` type($input) `->` type($output)
+  }];
+}
+
+def Spark_SplitOp : Spark_Op<"split", [Pure]> {
+  let summary = "Consecutive ranges of the features";
+  let description = [{
+    ```mlir
+    %q, %k, %v = spark.split %qkv : tensor<1x256xf32>
+      -> tensor<1x128xf32>, tensor<1x64xf32>, tensor<1x64xf32>
+    ```
+  }];
+  let arguments = (ins Spark_Activation:$input);
+  let results = (outs Variadic<Spark_Activation>:$outputs);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($outputs)";
+  let hasVerifier = 1;
+}
+
+def Spark_RopeOp : Spark_Op<"rope", [Pure, AllTypesMatch<["input", "output"]>]> {
+  let summary = "Rotary position embedding of every head";
+  let description = [{
+    ```mlir
+    %r = spark.rope %q at %pos heads 4 rope <theta = 1.0e+04, width = 32>
+      : tensor<1x128xf32>
+    ```
+  }];
+  let arguments = (ins Spark_Activation:$input, Index:$position, I64Attr:$heads,
+                       Spark_RopeAttr:$rope);
+  let results = (outs Spark_Activation:$output);
+  let assemblyFormat = [{
+    $input `at` $position `heads` $heads `rope` $rope attr-dict `:` type($input)
+  }];
+  let hasVerifier = 1;
+}
+
+def Spark_KVWriteOp : Spark_Op<"kv_write", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Stores the keys and values of the tokens at their position";
+  let description = [{
+    ```mlir
+    spark.kv_write %k, %v, @kv.0 at %pos : tensor<1x64xf32>
+    ```
+  }];
+  let arguments = (ins Spark_Activation:$key, Spark_Activation:$value,
+                       FlatSymbolRefAttr:$cache, Index:$position);
+  let assemblyFormat = [{
+    $key `,` $value `,` $cache `at` $position attr-dict `:`
+    type($key) `,` type($value)
+  }];
+}
+
+def Spark_AttentionOp : Spark_Op<"attention", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    AllTypesMatch<["query", "output"]>]> {
+  let summary = "Grouped-query attention over what the cache holds";
+  let description = [{
+    Token i at position p sees keys j with p - window < j <= p (window 0: every
+    j <= p). Scores are scaled by `scale`; softmax in f32. The cache holds the
+    keys of this call already. Keys are taken in chunks of `chunk` at absolute
+    positions; each chunk starts from zero and chunks are folded in order, which
+    fixes the bits.
+
+    ```mlir
+    %o = spark.attention %q, @kv.0 at %pos heads 4 window 16 scale 0.125 chunk 64
+      : tensor<1x128xf32>
+    ```
+  }];
+  let arguments = (ins Spark_Activation:$query, FlatSymbolRefAttr:$cache,
+                       Index:$position, I64Attr:$heads, I64Attr:$window,
+                       F32Attr:$scale, I64Attr:$chunk);
+  let results = (outs Spark_Activation:$output);
+  let assemblyFormat = [{
+    $query `,` $cache `at` $position `heads` $heads `window` $window
+    `scale` $scale `chunk` $chunk attr-dict `:` type($query)
+  }];
+  let hasVerifier = 1;
+}
+
+def Spark_HeadGateOp : Spark_Op<"head_gate", [Pure,
+    AllTypesMatch<["input", "output"]>]> {
+  let summary = "Each head's output times the sigmoid of its gate";
+  let description = [{
+    ```mlir
+    %y = spark.head_gate %o, %g : tensor<1x128xf32>, tensor<1x4xf32>
+    ```
+  }];
+  let arguments = (ins Spark_Activation:$input, Spark_Activation:$gate);
+  let results = (outs Spark_Activation:$output);
+  let assemblyFormat = [{
+    $input `,` $gate attr-dict `:` type($input) `,` type($gate)
+  }];
+  let hasVerifier = 1;
+}
+
+def Spark_GegluOp : Spark_Op<"geglu", [Pure, SameOperandsAndResultType]> {
+  let summary = "gelu(gate) * up, with the exact erf form of GELU";
+  let description = [{
+    ```mlir
+    %f = spark.geglu %gate, %up : tensor<1x256xf32>
+    ```
+  }];
+  let arguments = (ins Spark_Activation:$gate, Spark_Activation:$up);
+  let results = (outs Spark_Activation:$output);
+  let assemblyFormat = "$gate `,` $up attr-dict `:` type($gate)";
+}
+
+def Spark_AddOp : Spark_Op<"add", [Pure, SameOperandsAndResultType]> {
+  let summary = "Residual addition";
+  let description = [{
+    ```mlir
+    %s = spark.add %x, %y : tensor<1x128xf32>
+    ```
+  }];
+  let arguments = (ins Spark_Activation:$residual, Spark_Activation:$update);
+  let results = (outs Spark_Activation:$output);
+  let assemblyFormat = "$residual `,` $update attr-dict `:` type($residual)";
+}
+
+//===----------------------------------------------------------------------===//
+// The fused form
+//===----------------------------------------------------------------------===//
+
+def Spark_FusedLinearOp : Spark_Op<"fused_linear", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    RecursiveMemoryEffects]> {
+  let summary = "Row segments over one input, with prologue and epilogue";
+  let description = [{
+    The prologue maps the inputs to the one activation that all segments read
+    (norm, head gate). Each segment is a weight of its own, with its own grid;
+    its rows are one argument of the epilogue, which maps them to the results
+    before they reach memory (rope and cache write, geglu, residual add). Ops in
+    the regions may use values from above.
+
+    ```mlir
+    %y = spark.fused_linear (%x) prologue {
+    ^bb0(%h: tensor<1x128xf32>):
+      %n = spark.rms_norm %h, @norm eps 1.0e-06 : tensor<1x128xf32>
+      spark.yield %n : tensor<1x128xf32>
+    } segments [@gate_proj, @up_proj] epilogue {
+    ^bb0(%g: tensor<1x256xf32>, %u: tensor<1x256xf32>):
+      %f = spark.geglu %g, %u : tensor<1x256xf32>
+      spark.yield %f : tensor<1x256xf32>
+    } : (tensor<1x128xf32>) -> tensor<1x256xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Spark_Activation>:$inputs,
+                       FlatSymbolRefArrayAttr:$segments);
+  let results = (outs Variadic<Spark_Activation>:$outputs);
+  let regions = (region SizedRegion<1>:$prologue, SizedRegion<1>:$epilogue);
+  let assemblyFormat = [{
+    `(` $inputs `)` `prologue` $prologue `segments` $segments
+    `epilogue` $epilogue attr-dict `:` functional-type($inputs, $outputs)
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    YieldOp getPrologueYield();
+    YieldOp getEpilogueYield();
+    /// The activation that the segments read.
+    ::mlir::Value getActivation();
+  }];
+}
+
+#endif // SPARKC_DIALECT_SPARK_OPS
