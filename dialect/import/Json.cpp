@@ -80,12 +80,12 @@ llvm::Expected<json::Object> sparkc::parseJsonObject(llvm::StringRef text,
                                  llvm::Twine(maxDepth) + " deep");
   llvm::Expected<json::Value> value = json::parse(text);
   if (!value)
-    return importError(path, "malformed JSON: " +
-                                 llvm::toString(value.takeError()));
+    return importError(path,
+                       "malformed JSON: " + llvm::toString(value.takeError()));
   json::Object *object = value->getAsObject();
   if (!object)
-    return importError(path, "the JSON is " + kindOf(*value) +
-                                 ", not an object");
+    return importError(path,
+                       "the JSON is " + kindOf(*value) + ", not an object");
   if (std::optional<std::string> key = duplicateKey(text))
     return importError(path, "key " + quoted(*key) + " stands twice");
   return std::move(*object);

@@ -5,15 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialect/import/ModelConfig.h"
+#include "dialect/import/ConfigReader.h"
 #include "dialect/import/ImportError.h"
 #include "dialect/import/Json.h"
 #include "dialect/import/MappedFile.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/raw_ostream.h"
 
-#include <cmath>
 #include <limits>
 
 using namespace sparkc;
@@ -23,38 +22,105 @@ using llvm::StringRef;
 using llvm::Twine;
 
 /// Keys that parseModelConfig gives a meaning or checks by name.
-static constexpr StringLiteral understoodKeys[] = {
-    "model_type", "dtype", "torch_dtype", "vocab_size", "hidden_size",
-    "intermediate_size", "num_hidden_layers", "num_attention_heads",
-    "num_key_value_heads", "head_dim", "max_position_embeddings",
-    "sliding_window", "rms_norm_eps", "tie_word_embeddings", "layer_types",
-    "rope_parameters", "rope_theta", "partial_rotary_factor", "rope_scaling",
-    "hidden_act", "headwise_attn_output_gate", "gate_attn_act_mode",
-    "attention_bias", "mlp_bias", "quantization_config", "bos_token_id",
-    "eos_token_id", "pad_token_id"};
+static constexpr StringLiteral understoodKeys[] = {"model_type",
+                                                   "dtype",
+                                                   "torch_dtype",
+                                                   "vocab_size",
+                                                   "hidden_size",
+                                                   "intermediate_size",
+                                                   "num_hidden_layers",
+                                                   "num_attention_heads",
+                                                   "num_key_value_heads",
+                                                   "head_dim",
+                                                   "max_position_embeddings",
+                                                   "sliding_window",
+                                                   "rms_norm_eps",
+                                                   "tie_word_embeddings",
+                                                   "layer_types",
+                                                   "rope_parameters",
+                                                   "rope_theta",
+                                                   "partial_rotary_factor",
+                                                   "rope_scaling",
+                                                   "hidden_act",
+                                                   "headwise_attn_output_gate",
+                                                   "gate_attn_act_mode",
+                                                   "attention_bias",
+                                                   "mlp_bias",
+                                                   "quantization_config",
+                                                   "bos_token_id",
+                                                   "eos_token_id",
+                                                   "pad_token_id"};
 
 /// Keys that say nothing about what a forward pass computes: bookkeeping,
 /// training, and the generation settings that older checkpoints keep here.
 static constexpr StringLiteral harmlessKeys[] = {
-    "architectures", "auto_map", "transformers_version", "_name_or_path",
-    "name_or_path", "_commit_hash", "model_name", "unsloth_version",
-    "unsloth_fixed", "tokenizer_class", "processor_class", "use_cache",
-    "cache_implementation", "initializer_range", "attention_dropout",
-    "hidden_dropout", "resid_dropout", "embd_dropout", "attn_implementation",
-    "_attn_implementation", "_attn_implementation_autoset", "pretraining_tp",
-    "gradient_checkpointing", "router_aux_loss_coef", "output_attentions",
-    "output_hidden_states", "output_scores", "return_dict",
-    "return_dict_in_generate", "torchscript", "tf_legacy_loss", "use_bfloat16",
-    "id2label", "label2id", "num_labels", "problem_type", "finetuning_task",
-    "task_specific_params", "prefix", "is_decoder", "chunk_size_feed_forward",
-    "max_length", "min_length", "max_new_tokens", "do_sample",
-    "early_stopping", "num_beams", "num_beam_groups", "num_return_sequences",
-    "temperature", "top_k", "top_p", "typical_p", "repetition_penalty",
-    "length_penalty", "diversity_penalty", "no_repeat_ngram_size",
-    "encoder_no_repeat_ngram_size", "bad_words_ids", "suppress_tokens",
-    "begin_suppress_tokens", "forced_bos_token_id", "forced_eos_token_id",
-    "exponential_decay_length_penalty", "remove_invalid_values",
-    "sep_token_id", "decoder_start_token_id"};
+    "architectures",
+    "auto_map",
+    "transformers_version",
+    "_name_or_path",
+    "name_or_path",
+    "_commit_hash",
+    "model_name",
+    "unsloth_version",
+    "unsloth_fixed",
+    "tokenizer_class",
+    "processor_class",
+    "use_cache",
+    "cache_implementation",
+    "initializer_range",
+    "attention_dropout",
+    "hidden_dropout",
+    "resid_dropout",
+    "embd_dropout",
+    "attn_implementation",
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "pretraining_tp",
+    "gradient_checkpointing",
+    "router_aux_loss_coef",
+    "output_attentions",
+    "output_hidden_states",
+    "output_scores",
+    "return_dict",
+    "return_dict_in_generate",
+    "torchscript",
+    "tf_legacy_loss",
+    "use_bfloat16",
+    "id2label",
+    "label2id",
+    "num_labels",
+    "problem_type",
+    "finetuning_task",
+    "task_specific_params",
+    "prefix",
+    "is_decoder",
+    "chunk_size_feed_forward",
+    "max_length",
+    "min_length",
+    "max_new_tokens",
+    "do_sample",
+    "early_stopping",
+    "num_beams",
+    "num_beam_groups",
+    "num_return_sequences",
+    "temperature",
+    "top_k",
+    "top_p",
+    "typical_p",
+    "repetition_penalty",
+    "length_penalty",
+    "diversity_penalty",
+    "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size",
+    "bad_words_ids",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "exponential_decay_length_penalty",
+    "remove_invalid_values",
+    "sep_token_id",
+    "decoder_start_token_id"};
 
 /// Keys that turn off something the graph always does, so false must not pass.
 static constexpr StringLiteral alwaysOnKeys[] = {
@@ -64,132 +130,9 @@ int64_t ModelConfig::count(LayerKind kind) const {
   return llvm::count(layerKinds, kind);
 }
 
-/// A value for a message, cut where it is long.
-static std::string shown(const json::Value &value) {
-  std::string text;
-  llvm::raw_string_ostream(text) << value;
-  if (text.size() > 60)
-    text = json::fixUTF8(StringRef(text).take_front(60)) + "...";
-  return text;
-}
-
-/// Whether a value says that a feature is not there.
-static bool isOff(const json::Value &value) {
-  switch (value.kind()) {
-  case json::Value::Null:
-    return true;
-  case json::Value::Boolean:
-    return !*value.getAsBoolean();
-  case json::Value::Number:
-    return *value.getAsNumber() == 0;
-  case json::Value::String:
-    return value.getAsString()->empty();
-  case json::Value::Array:
-    return value.getAsArray()->empty();
-  case json::Value::Object:
-    return value.getAsObject()->empty();
-  }
-  return false;
-}
-
 static constexpr int64_t int32Max = std::numeric_limits<int32_t>::max();
 
-namespace {
-/// Reads members of one JSON object. Keeps the first fault and then answers
-/// with harmless values, so that a caller checks once.
-class Reader {
-public:
-  /// where: what stands before a key in messages, e.g. "rope_parameters.".
-  Reader(const json::Object &object, std::string &fault, const Twine &where = "")
-      : object(object), fault(fault), where(where.str()) {}
-
-  bool ok() const { return fault.empty(); }
-  void fail(const Twine &message) {
-    if (ok())
-      fault = message.str();
-  }
-  /// The value, or null where the key is missing or JSON's null.
-  const json::Value *get(StringRef key) const {
-    const json::Value *value = object.get(key);
-    return value && value->kind() != json::Value::Null ? value : nullptr;
-  }
-  const json::Value *required(StringRef key) {
-    const json::Value *value = get(key);
-    if (!value)
-      fail(where + key + " is missing");
-    return value;
-  }
-  int64_t integer(StringRef key, int64_t least, int64_t most);
-  double number(StringRef key);
-  bool boolean(StringRef key);
-  void mustBe(StringRef key, StringRef only);
-  void mustNotBeTrue(StringRef key, StringRef why);
-  void refuseUnknown(llvm::ArrayRef<StringLiteral> known);
-
-  const json::Object &object;
-
-private:
-  std::string &fault;
-  std::string where;
-};
-} // namespace
-
-int64_t Reader::integer(StringRef key, int64_t least, int64_t most) {
-  const json::Value *value = required(key);
-  if (!value)
-    return least;
-  std::optional<int64_t> n = value->getAsInteger();
-  if (n && *n >= least && *n <= most)
-    return *n;
-  fail(where + key + " is " + shown(*value) + "; an integer from " +
-       Twine(least) + " to " + Twine(most) + " is needed");
-  return least;
-}
-
-double Reader::number(StringRef key) {
-  const json::Value *value = required(key);
-  if (!value)
-    return 1;
-  std::optional<double> n = value->getAsNumber();
-  if (n && std::isfinite(*n) && *n > 0)
-    return *n;
-  fail(where + key + " is " + shown(*value) + "; a number above 0 is needed");
-  return 1;
-}
-
-bool Reader::boolean(StringRef key) {
-  const json::Value *value = required(key);
-  if (!value)
-    return false;
-  if (std::optional<bool> flag = value->getAsBoolean())
-    return *flag;
-  fail(where + key + " is " + shown(*value) + "; true or false is needed");
-  return false;
-}
-
-void Reader::mustBe(StringRef key, StringRef only) {
-  const json::Value *value = required(key);
-  if (value && value->getAsString() != only)
-    fail(where + key + " is " + shown(*value) + "; only \"" + only +
-         "\" is supported");
-}
-
-void Reader::mustNotBeTrue(StringRef key, StringRef why) {
-  const json::Value *value = get(key);
-  if (value && value->getAsBoolean() != false)
-    fail(where + key + " is " + shown(*value) + "; " + why);
-}
-
-void Reader::refuseUnknown(llvm::ArrayRef<StringLiteral> known) {
-  for (StringRef key : sortedKeys(object)) {
-    const json::Value &value = *object.get(key);
-    if (!isOff(value) && !llvm::is_contained(known, key))
-      fail("unknown key " + quoted(where + key.str()) + " (" + shown(value) +
-           ") may change what the model computes");
-  }
-}
-
-static void readLayerKinds(Reader &in, ModelConfig &config) {
+static void readLayerKinds(ConfigReader &in, ModelConfig &config) {
   const json::Value *value = in.required("layer_types");
   if (!value)
     return;
@@ -206,15 +149,14 @@ static void readLayerKinds(Reader &in, ModelConfig &config) {
     else if (kind == StringRef("full_attention"))
       config.layerKinds.push_back(LayerKind::Full);
     else
-      return in.fail("layer_types[" + Twine(i) + "] is " +
-                     shown((*kinds)[i]) +
+      return in.fail("layer_types[" + Twine(i) + "] is " + shown((*kinds)[i]) +
                      "; only \"sliding_attention\" and \"full_attention\" are "
                      "supported");
   }
 }
 
 /// Any kind of rotary scaling but none at all is refused.
-static void checkRopeType(Reader &in, StringRef where) {
+static void checkRopeType(ConfigReader &in, StringRef where) {
   for (StringRef key : {"rope_type", "type"}) {
     const json::Value *type = in.get(key);
     if (type && type->getAsString() != StringRef("default"))
@@ -225,7 +167,7 @@ static void checkRopeType(Reader &in, StringRef where) {
 
 static Rope readRope(const json::Object &parameters, StringRef kind,
                      bool needed, int64_t headDim, std::string &fault) {
-  Reader outer(parameters, fault, "rope_parameters.");
+  ConfigReader outer(parameters, fault, "rope_parameters.");
   const json::Value *value = needed ? outer.required(kind) : outer.get(kind);
   if (!value)
     return {};
@@ -236,9 +178,10 @@ static Rope readRope(const json::Object &parameters, StringRef kind,
                ", not an object");
     return {};
   }
-  Reader in(*object, fault, where);
+  ConfigReader in(*object, fault, where);
   checkRopeType(in, where);
-  in.refuseUnknown({"rope_theta", "partial_rotary_factor", "rope_type", "type"});
+  in.refuseUnknown(
+      {"rope_theta", "partial_rotary_factor", "rope_type", "type"});
   Rope rope;
   rope.theta = in.number("rope_theta");
   rope.partialFactor = in.number("partial_rotary_factor");
@@ -263,27 +206,51 @@ static Rope readRope(const json::Object &parameters, StringRef kind,
 
 /// A key at top level that rope_parameters overrides: it may repeat one of the
 /// two values there, but not contradict both.
-static void checkRepeated(Reader &in, StringRef key, double full,
+static void checkRepeated(ConfigReader &in, StringRef key, double full,
                           double sliding) {
   const json::Value *value = in.get(key);
   if (!value)
     return;
   std::optional<double> n = value->getAsNumber();
   if (!n || (*n != full && *n != sliding))
-    in.fail(key + " is " + shown(*value) + ", which contradicts rope_parameters");
+    in.fail(key + " is " + shown(*value) +
+            ", which contradicts rope_parameters");
 }
 
-static void readRopes(Reader &in, ModelConfig &config, std::string &fault) {
+static void readRopes(ConfigReader &in, ModelConfig &config,
+                      std::string &fault) {
   const json::Value *value = in.required("rope_parameters");
   if (!value)
     return;
   const json::Object *parameters = value->getAsObject();
   if (!parameters)
     return in.fail("rope_parameters is " + kindOf(*value) + ", not an object");
-  checkRopeType(in = Reader(*parameters, fault, "rope_parameters."), "");
+  auto rope = [&](StringRef kind, LayerKind of) {
+    return readRope(*parameters, kind, config.count(of) > 0, config.headDim,
+                    fault);
+  };
+  config.ropeFull = rope("full_attention", LayerKind::Full);
+  config.ropeSliding = rope("sliding_attention", LayerKind::Sliding);
+  ConfigReader inner(*parameters, fault, "rope_parameters.");
+  checkRopeType(inner, "rope_parameters.");
+  inner.refuseUnknown(
+      {"full_attention", "sliding_attention", "rope_type", "type"});
+  checkRepeated(in, "rope_theta", config.ropeFull.theta,
+                config.ropeSliding.theta);
+  checkRepeated(in, "partial_rotary_factor", config.ropeFull.partialFactor,
+                config.ropeSliding.partialFactor);
+  if (const json::Value *scaling = in.get("rope_scaling")) {
+    const json::Object *object = scaling->getAsObject();
+    if (!object)
+      return in.fail("rope_scaling is " + shown(*scaling) +
+                     "; rotary scaling is not supported");
+    ConfigReader scaled(*object, fault, "rope_scaling.");
+    checkRopeType(scaled, "rope_scaling.");
+    scaled.refuseUnknown({"rope_type", "type"});
+  }
 }
 
-static std::optional<int64_t> readToken(Reader &in, StringRef key,
+static std::optional<int64_t> readToken(ConfigReader &in, StringRef key,
                                         const json::Value *value,
                                         int64_t vocab) {
   if (!value)
@@ -297,9 +264,11 @@ static std::optional<int64_t> readToken(Reader &in, StringRef key,
   return id;
 }
 
-static void readTokens(Reader &in, ModelConfig &config) {
-  config.bos = readToken(in, "bos_token_id", in.get("bos_token_id"), config.vocab);
-  config.pad = readToken(in, "pad_token_id", in.get("pad_token_id"), config.vocab);
+static void readTokens(ConfigReader &in, ModelConfig &config) {
+  config.bos =
+      readToken(in, "bos_token_id", in.get("bos_token_id"), config.vocab);
+  config.pad =
+      readToken(in, "pad_token_id", in.get("pad_token_id"), config.vocab);
   const json::Value *eos = in.get("eos_token_id");
   auto add = [&](const json::Value *value) {
     if (auto id = readToken(in, "eos_token_id", value, config.vocab))
@@ -310,4 +279,95 @@ static void readTokens(Reader &in, ModelConfig &config) {
       add(&value);
   else
     add(eos);
+}
+
+/// What must hold before any size is worth reading.
+static void checkKind(ConfigReader &in) {
+  in.mustBe("model_type", "spark2_5");
+  if (const json::Value *q = in.get("quantization_config"); q && !isOff(*q))
+    in.fail("quantization_config is set; quantized checkpoints are not read "
+            "yet");
+  in.mustBe("hidden_act", "gelu"); // the exact one, with erf
+  if (!in.boolean("headwise_attn_output_gate"))
+    in.fail("headwise_attn_output_gate is false; only gated heads are "
+            "supported");
+  in.mustBe("gate_attn_act_mode", "sigmoid");
+  in.mustNotBeTrue("attention_bias", "biases are not supported");
+  in.mustNotBeTrue("mlp_bias", "biases are not supported");
+  for (StringRef key : alwaysOnKeys)
+    if (const json::Value *value = in.get(key))
+      if (value->getAsBoolean() != true)
+        in.fail(key + " is " + shown(*value) + "; only true is supported");
+}
+
+static void readSizes(ConfigReader &in, ModelConfig &config) {
+  config.vocab = in.integer("vocab_size", 1, 1 << 24);
+  config.hidden = in.integer("hidden_size", 1, 1 << 18);
+  config.intermediate = in.integer("intermediate_size", 1, 1 << 20);
+  config.layers = in.integer("num_hidden_layers", 1, 4096);
+  config.heads = in.integer("num_attention_heads", 1, 1024);
+  config.kvHeads = in.integer("num_key_value_heads", 1, 1024);
+  if (!in.get("head_dim"))
+    in.fail("head_dim is missing (it does not follow from hidden_size and "
+            "num_attention_heads)");
+  config.headDim = in.integer("head_dim", 2, 1024);
+  config.maxContext = in.integer("max_position_embeddings", 1, int32Max);
+  config.rmsEps = in.number("rms_norm_eps");
+  config.tied = in.boolean("tie_word_embeddings");
+  if (!in.ok())
+    return;
+  if (config.heads % config.kvHeads)
+    in.fail("num_attention_heads " + Twine(config.heads) +
+            " is not a multiple of num_key_value_heads " +
+            Twine(config.kvHeads));
+  if (config.headDim % 2)
+    in.fail("head_dim " + Twine(config.headDim) + " is odd");
+  if (config.rmsEps >= 1)
+    in.fail("rms_norm_eps is " + shown(*in.get("rms_norm_eps")) +
+            "; a number below 1 is needed");
+}
+
+llvm::Expected<ModelConfig> sparkc::parseModelConfig(StringRef text,
+                                                     StringRef path) {
+  llvm::Expected<json::Object> object = parseJsonObject(text, path);
+  if (!object)
+    return object.takeError();
+  ModelConfig config;
+  std::string fault;
+  ConfigReader in(*object, fault);
+
+  checkKind(in);
+  readSizes(in, config);
+  if (in.ok())
+    readLayerKinds(in, config);
+  if (in.ok()) {
+    if (config.count(LayerKind::Sliding) || in.get("sliding_window"))
+      config.slidingWindow = in.integer("sliding_window", 1, int32Max);
+    readRopes(in, config, fault);
+    readTokens(in, config);
+  }
+  std::vector<StringLiteral> known(std::begin(understoodKeys),
+                                   std::end(understoodKeys));
+  llvm::append_range(known, harmlessKeys);
+  llvm::append_range(known, alwaysOnKeys);
+  in.refuseUnknown(known);
+  if (!in.ok())
+    return importError(path, fault);
+
+  config.modelType = "spark2_5";
+  for (StringRef key : {"dtype", "torch_dtype"})
+    if (auto dtype = object->getString(key); dtype && config.dtype.empty())
+      config.dtype = dtype->str();
+  return config;
+}
+
+llvm::Expected<ModelConfig> sparkc::readModelConfig(StringRef path) {
+  llvm::Expected<std::shared_ptr<MappedFile>> file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  constexpr uint64_t most = 16 << 20;
+  if ((*file)->size() > most)
+    return importError(path, Twine((*file)->size()) +
+                                 " bytes are too many for a config.json");
+  return parseModelConfig(llvm::toStringRef((*file)->bytes()), path);
 }

@@ -41,13 +41,13 @@ struct ModelConfig {
   int64_t hidden = 0;
   int64_t intermediate = 0;
   int64_t layers = 0;
-  int64_t heads = 0;   ///< a multiple of kvHeads
+  int64_t heads = 0; ///< a multiple of kvHeads
   int64_t kvHeads = 0;
-  int64_t headDim = 0; ///< even; heads * headDim need not be hidden
+  int64_t headDim = 0;       ///< even; heads * headDim need not be hidden
   int64_t maxContext = 0;    ///< positions the model was trained for
   int64_t slidingWindow = 0; ///< 0 only if no layer slides and none is stated
   double rmsEps = 0;
-  bool tied = false; ///< the head is the embedding
+  bool tied = false;                 ///< the head is the embedding
   std::vector<LayerKind> layerKinds; ///< one for each layer
   Rope ropeFull;    ///< all zero if there is no full layer and none is stated
   Rope ropeSliding; ///< likewise for sliding layers

@@ -83,8 +83,8 @@ llvm::Error HeaderReader::shape(TensorInfo &info, const json::Object &entry) {
       overflow = true;
   }
   if (overflow)
-    return fail(info.name, "the size of shape " + shapeText(info.shape) +
-                               " overflows");
+    return fail(info.name,
+                "the size of shape " + shapeText(info.shape) + " overflows");
   if (empty)
     info.bytes = 0;
   return llvm::Error::success();
@@ -129,17 +129,17 @@ llvm::Expected<TensorInfo> HeaderReader::tensor(llvm::StringRef name,
     return fail(name, "unknown dtype " + quoted(*dtype));
   TensorInfo info{name.str(), *known, {}, 0, 0};
   if (llvm::Error error = shape(info, *entry))
-    return std::move(error);
+    return error;
   if (llvm::Error error = range(info, *entry))
-    return std::move(error);
+    return error;
   return info;
 }
 
 llvm::Error HeaderReader::metadata(const json::Value &value) {
   const json::Object *object = value.getAsObject();
   if (!object)
-    return importError(path, "__metadata__ is " + kindOf(value) +
-                                 ", not an object");
+    return importError(path,
+                       "__metadata__ is " + kindOf(value) + ", not an object");
   for (llvm::StringRef key : sortedKeys(*object))
     if (!object->getString(key))
       return importError(path,
@@ -157,8 +157,8 @@ llvm::Error HeaderReader::layout(llvm::MutableArrayRef<TensorInfo> tensors) {
   const TensorInfo *last = nullptr;
   for (const TensorInfo &info : tensors) {
     if (info.offset < end)
-      return fail(info.name, "its bytes overlap those of " +
-                                 quoted(last->name));
+      return fail(info.name,
+                  "its bytes overlap those of " + quoted(last->name));
     if (info.offset > end)
       return fail(info.name, llvm::Twine(info.offset - end) +
                                  " bytes before it belong to no tensor");
@@ -175,9 +175,9 @@ llvm::Expected<std::vector<TensorInfo>>
 sparkc::parseSafetensorsHeader(llvm::ArrayRef<uint8_t> file,
                                llvm::StringRef path) {
   if (file.size() < 8)
-    return importError(path, "not a safetensors file: " +
-                                 llvm::Twine(file.size()) +
-                                 " bytes have no room for a header length");
+    return importError(path,
+                       "not a safetensors file: " + llvm::Twine(file.size()) +
+                           " bytes have no room for a header length");
   uint64_t headerBytes = llvm::support::endian::read64le(file.data());
   if (headerBytes == 0)
     return importError(path, "header length is 0");
@@ -203,7 +203,7 @@ sparkc::parseSafetensorsHeader(llvm::ArrayRef<uint8_t> file,
     const json::Value &value = *header->get(name);
     if (name == "__metadata__") {
       if (llvm::Error error = reader.metadata(value))
-        return std::move(error);
+        return error;
       continue;
     }
     llvm::Expected<TensorInfo> info = reader.tensor(name, value);
@@ -212,7 +212,7 @@ sparkc::parseSafetensorsHeader(llvm::ArrayRef<uint8_t> file,
     tensors.push_back(std::move(*info));
   }
   if (llvm::Error error = reader.layout(tensors))
-    return std::move(error);
+    return error;
   return tensors;
 }
 
