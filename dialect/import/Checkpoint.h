@@ -5,3 +5,95 @@
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPARKC_DIALECT_IMPORT_CHECKPOINT_H
+#define SPARKC_DIALECT_IMPORT_CHECKPOINT_H
+
+#include "dialect/import/DType.h"
+#include "dialect/import/MappedFile.h"
+#include "dialect/import/ModelConfig.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sparkc {
+
+/// One weight as the graph names it and where its bytes stand. Matrices are
+/// row-major [rows = outputs, cols = inputs]; a vector has cols = 1.
+struct LogicalWeight {
+  std::string name; ///< e.g. "layers.3.q_k_v_proj"
+  std::string file; ///< path of the file that holds the bytes
+  DType dtype;      ///< F32, BF16 or F16
+  int64_t rows;
+  int64_t cols;
+  uint64_t offset; ///< of the first byte in the file; any alignment
+  uint64_t bytes;  ///< rows * cols * dtypeBytes(dtype)
+};
+
+/// Files with text settings that travel with a model; empty where there is
+/// none. Only their names are looked at here.
+struct TextFiles {
+  std::string tokenizer;        ///< tokenizer.json
+  std::string tokenizerConfig;  ///< tokenizer_config.json
+  std::string generationConfig; ///< generation_config.json
+  std::string chatTemplate;     ///< chat_template.jinja
+};
+
+/// A checkpoint that has been checked: every weight the config asks for is
+/// there once, with the right shape and a type that can be read. The names:
+///
+///   embedding                                    [vocab, hidden]
+///   layers.N.input_layernorm                     [hidden]
+///   layers.N.q_k_v_proj                          [qkvRows, hidden]
+///   layers.N.g_proj                              [heads, hidden]
+///   layers.N.out_proj                            [hidden, heads * headDim]
+///   layers.N.post_attention_layernorm            [hidden]
+///   layers.N.gate_proj, layers.N.up_proj         [intermediate, hidden]
+///   layers.N.down_proj                           [hidden, intermediate]
+///   norm                                         [hidden]
+///   lm_head, only where the head is untied       [vocab, hidden]
+///
+/// What else a file holds: a bias, and anything else inside the layers, is an
+/// error (the model would compute something else). A tied checkpoint's own
+/// lm_head.weight and old rotary buffers (rotary_emb.inv_freq) are ignored;
+/// all other extras are ignored too but listed in warnings().
+class Checkpoint {
+public:
+  /// Opens a Hugging Face directory: config.json and model.safetensors (or an
+  /// index with shards, see TensorSet). Errors are one line that names the
+  /// file at fault, and the tensor, expected and actual where it is one.
+  static llvm::Expected<Checkpoint> open(llvm::StringRef path);
+
+  const ModelConfig &config() const { return model; }
+  /// In model order, as listed above.
+  llvm::ArrayRef<LogicalWeight> weights() const { return list; }
+  /// Null for a weight that this model does not have.
+  const LogicalWeight *find(llvm::StringRef name) const;
+
+  /// The mapping of a weight's file, shared by all who ask; null for a path
+  /// that is not one of this checkpoint's weight files.
+  std::shared_ptr<MappedFile> map(llvm::StringRef file) const;
+  /// The bytes of one of weights(). Valid while this object lives.
+  llvm::ArrayRef<uint8_t> data(const LogicalWeight &weight) const;
+
+  const TextFiles &textFiles() const { return text; }
+  /// One line each, for a person; none of them changes the result.
+  llvm::ArrayRef<std::string> warnings() const { return notes; }
+
+private:
+  Checkpoint() = default;
+  llvm::Error openDirectory(llvm::StringRef directory);
+
+  ModelConfig model;
+  std::vector<LogicalWeight> list;
+  llvm::StringMap<size_t> byName;
+  llvm::StringMap<std::shared_ptr<MappedFile>> maps;
+  TextFiles text;
+  std::vector<std::string> notes;
+};
+
+} // namespace sparkc
+
+#endif // SPARKC_DIALECT_IMPORT_CHECKPOINT_H
