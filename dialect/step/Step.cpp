@@ -1,0 +1,158 @@
+//===- Step.cpp - The step dialect ----------------------------------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/step/Step.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace sparkc;
+using namespace sparkc::step;
+
+#include "dialect/step/StepDialect.cpp.inc"
+#include "dialect/step/StepEnums.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialect/step/StepTypes.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialect/step/StepAttrs.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "dialect/step/StepOps.cpp.inc"
+
+int64_t step::ropePeriod(int64_t width) {
+  return std::lcm<int64_t>(width / 2, 16);
+}
+
+int64_t step::maxWindowChunks(int64_t window, int64_t chunk) {
+  // The first visible key may be the last of its chunk.
+  return (window + chunk - 2) / chunk + 1;
+}
+
+int64_t step::partialFloats(int64_t headDim) {
+  return (headDim + 15) / 16 * 16 + 16;
+}
+
+LogicalResult LanesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t heads, int64_t width, int64_t stride,
+                                int64_t base) {
+  if (heads <= 0 || width <= 0)
+    return emitError() << "lanes expect positive heads and width, not "
+                       << heads << " and " << width;
+  if (heads > 1 && stride < width)
+    return emitError() << "lanes of width " << width
+                       << " overlap at a stride of " << stride;
+  return success();
+}
+
+LogicalResult PackOp::verify() {
+  if (getOffset() % 64)
+    return emitOpError() << "offset " << getOffset()
+                         << " is not a multiple of 64";
+  return success();
+}
+
+LogicalResult RopeTableOp::verify() {
+  int64_t expected = 2 * ropePeriod(getRope().getWidth());
+  if (getTable().getType().getSize() != expected)
+    return emitOpError() << "expects a table of " << expected
+                         << " elements, not "
+                         << getTable().getType().getSize();
+  return success();
+}
+
+LogicalResult HeadGateOp::verify() {
+  if (getInput().getType().getSize() % getGate().getType().getSize())
+    return emitOpError() << getInput().getType().getSize()
+                         << " elements are not a multiple of "
+                         << getGate().getType().getSize() << " gates";
+  return success();
+}
+
+LogicalResult TilesOp::verifyRegions() {
+  Block &block = getBody().front();
+  unsigned tiles = getPaired() ? 2 : 1;
+  auto tileType = VectorType::get({16}, Float32Type::get(getContext()));
+  bool fits = block.getNumArguments() == tiles + 1 &&
+              block.getArgument(tiles).getType().isIndex();
+  for (unsigned i = 0; fits && i < tiles; ++i)
+    fits = block.getArgument(i).getType() == tileType;
+  if (!fits)
+    return emitOpError() << "its body expects " << tiles << " of " << tileType
+                         << " and an index";
+  if (getOffset() % 64)
+    return emitOpError() << "offset " << getOffset()
+                         << " is not a multiple of 64";
+  if (getActivation().getType().getSize() != int64_t(getCols()))
+    return emitOpError() << "has " << getCols() << " columns but "
+                         << getActivation().getType().getSize()
+                         << " activations";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Uses of symbols
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkSlot(Operation *op, SymbolTableCollection &symbols,
+                               FlatSymbolRefAttr name) {
+  if (!symbols.lookupNearestSymbolFrom<SlotOp>(op, name))
+    return op->emitOpError() << "refers to " << name
+                             << ", which is no step.slot";
+  return success();
+}
+
+LogicalResult ViewOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkSlot(*this, symbols, getSlotAttr());
+}
+LogicalResult FoldOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkSlot(*this, symbols, getSlotAttr());
+}
+LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkSlot(*this, symbols, getSlotAttr());
+}
+LogicalResult ResidualOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkSlot(*this, symbols, getSlotAttr());
+}
+LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkSlot(*this, symbols, getSlotAttr());
+}
+LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (failed(checkSlot(*this, symbols, getQueryAttr())))
+    return failure();
+  return checkSlot(*this, symbols, getPartialsAttr());
+}
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee = symbols.lookupNearestSymbolFrom<FuncOp>(*this, getCalleeAttr());
+  if (!callee)
+    return emitOpError() << "calls " << getCalleeAttr()
+                         << ", which is no step.func";
+  if (callee.getBody().front().getArgumentTypes() != getOperands().getTypes())
+    return emitOpError() << "its operands do not have the types of the "
+                            "arguments of "
+                         << getCalleeAttr();
+  return success();
+}
+
+void StepDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialect/step/StepTypes.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialect/step/StepAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialect/step/StepOps.cpp.inc"
+      >();
+}

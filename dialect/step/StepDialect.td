@@ -1,0 +1,122 @@
+//===- StepDialect.td - The schedule, on memory ------------*- tablegen -*-===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SPARKC_DIALECT_STEP_DIALECT
+#define SPARKC_DIALECT_STEP_DIALECT
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+
+def Step_Dialect : Dialect {
+  let name = "step";
+  let cppNamespace = "::sparkc::step";
+  let summary = "One decode step as a static schedule on memory";
+  let description = [{
+    Every thread of a call runs the same functions. Work stands in
+    `step.phase` ops; whatever a phase writes to shared memory is visible to
+    all threads after the next `step.barrier`. Memory is what the call's ctx
+    points to: the packed weights (`step.pack` places them), the KV caches and
+    the arena (`step.slot` places values there). All offsets are in the IR, in
+    bytes: constants, or a + b * ctx.capacity where they depend on the session.
+
+    `!step.vec` values are private to a thread or views of a slot; they live in
+    the stack frame of the function that makes them.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+class Step_Type<string name, string typeMnemonic>
+    : TypeDef<Step_Dialect, name> {
+  let mnemonic = typeMnemonic;
+}
+
+def Step_Vec : Step_Type<"Vec", "vec"> {
+  let summary = "f32 elements in memory, readable by this thread";
+  let description = [{
+    `size` elements, 64-byte aligned, zero up to the next multiple of 128.
+
+    ```mlir
+    !step.vec<2048>
+    ```
+  }];
+  let parameters = (ins "int64_t":$size);
+  let assemblyFormat = "`<` $size `>`";
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+class Step_Attr<string name, string attrMnemonic>
+    : AttrDef<Step_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def Step_AffineAttr : Step_Attr<"Affine", "affine"> {
+  let summary = "constant + per_position * ctx.capacity, in bytes";
+  let parameters = (ins "int64_t":$constant,
+                        DefaultValuedParameter<"int64_t", "0">:$per_position);
+  let assemblyFormat = "`<` $constant (`+` $per_position^ `*` `capacity`)? `>`";
+}
+
+def Step_LanesAttr : Step_Attr<"Lanes", "lanes"> {
+  let summary = "Which element each lane of a run of tiles stands for";
+  let description = [{
+    Lane l of the run's tile t has number j = 16 t + l. It is valid iff
+    j < heads * width and then stands for element
+    base + (j / width) * stride + j % width.
+
+    ```mlir
+    #step.lanes<heads = 8, width = 128, stride = 256, base = 128>
+    ```
+  }];
+  let parameters = (ins "int64_t":$heads, "int64_t":$width, "int64_t":$stride,
+                        DefaultValuedParameter<"int64_t", "0">:$base);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Valid lanes.
+    int64_t getCount() const { return getHeads() * getWidth(); }
+    /// Do the 16 lanes of every tile stand for consecutive elements?
+    bool isContiguous() const { return getHeads() == 1 || getWidth() % 16 == 0; }
+  }];
+}
+
+def Step_RunAttr : Step_Attr<"Run", "run"> {
+  let summary = "A run of tiles of a packed matrix: which rows its lanes hold";
+  let description = [{
+    As #step.lanes, with the weight (index into the pack's list) and the row
+    base of the A tiles, and of the B tiles where the run is paired; paired
+    tiles alternate, A first.
+  }];
+  let parameters = (ins
+    "int64_t":$heads, "int64_t":$width, "int64_t":$stride,
+    DefaultValuedParameter<"int64_t", "0">:$weight_a,
+    DefaultValuedParameter<"int64_t", "0">:$base_a,
+    DefaultValuedParameter<"int64_t", "-1">:$weight_b,
+    DefaultValuedParameter<"int64_t", "0">:$base_b);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Step_CacheAttr : Step_Attr<"Cache", "cache"> {
+  let summary = "Geometry of the KV cache that a layer function is given";
+  let description = [{
+    `positions` is the ring, or 0 for ctx.capacity positions. The K area comes
+    first, [kv_head][position / 16][dim][position % 16], then the V area,
+    [kv_head][position][head_dim rounded up to 16].
+  }];
+  let parameters = (ins "int64_t":$heads, "int64_t":$head_dim,
+                        "int64_t":$positions, "::mlir::Type":$element);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+#endif // SPARKC_DIALECT_STEP_DIALECT

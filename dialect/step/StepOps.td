@@ -1,0 +1,412 @@
+//===- StepOps.td - Ops of the step dialect ----------------*- tablegen -*-===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SPARKC_DIALECT_STEP_OPS
+#define SPARKC_DIALECT_STEP_OPS
+
+include "StepDialect.td"
+include "dialect/spark/SparkDialect.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/FunctionInterfaces.td"
+include "mlir/Interfaces/CallInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Step_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Step_Dialect, mnemonic, traits>;
+
+/// The accumulators of one tile: 16 rows.
+def Step_Tile : FixedVectorOfLengthAndType<[16], [F32]>,
+    BuildableType<"::mlir::VectorType::get({16}, $_builder.getF32Type())">;
+
+//===----------------------------------------------------------------------===//
+// Module level
+//===----------------------------------------------------------------------===//
+
+def Step_PackOp : Step_Op<"pack", [Symbol]> {
+  let summary = "A packed matrix: what it holds and where it lies";
+  let description = [{
+    `offset` is in bytes from the start of the weights payload. `layout` names
+    a packed layout; the index equation is in codegen/weights/PackedLayout.h.
+    Packs lie in the order in which a step reads them.
+
+    ```mlir
+    step.pack @layers.0.qkv at 512 layout "tile16_bf16" cols 128 group 0
+      runs [<heads = 4, width = 16, stride = 32, base_b = 16, weight_b = 0>]
+      of [@layers.0.q_k_v_proj]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$offset,
+    StrAttr:$layout, I64Attr:$cols, I64Attr:$group,
+    TypedArrayAttrBase<Step_RunAttr, "runs">:$runs,
+    FlatSymbolRefArrayAttr:$weights);
+  let assemblyFormat = [{
+    $sym_name `at` $offset `layout` $layout `cols` $cols `group` $group
+    `runs` $runs `of` $weights attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Step_SlotOp : Step_Op<"slot", [Symbol]> {
+  let summary = "A place in the arena";
+  let description = [{
+    `size` and `offset` in bytes; the offset is absent until
+    `step-plan-arena` has placed the slot. Slots are zero before the first
+    step, and what is past their last element stays zero.
+
+    ```mlir
+    step.slot @x size <1024> at 0
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Step_AffineAttr:$size,
+                       OptionalAttr<I64Attr>:$offset);
+  let assemblyFormat = "$sym_name `size` $size (`at` $offset^)? attr-dict";
+}
+
+def Step_DescriptorOp : Step_Op<"descriptor"> {
+  let summary = "What the compiled model's descriptor will say";
+  let description = [{
+    Sizes in bytes; see `sparkc_descriptor` in runtime/include/sparkc_abi.h.
+    One in a module.
+  }];
+  let arguments = (ins
+    Step_AffineAttr:$kv, OptionalAttr<Step_AffineAttr>:$arena, I64Attr:$payload,
+    I64Attr:$bytes_per_step, I64Attr:$linear_weights,
+    I64Attr:$full_layers, I64Attr:$ring, I64Attr:$capacity_multiple,
+    I64Attr:$barriers, StrAttr:$kv_type,
+    DefaultValuedAttr<I64Attr, "0">:$fold_layers,
+    DefaultValuedAttr<I64Attr, "-1">:$fold_threshold);
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Functions and phases
+//===----------------------------------------------------------------------===//
+
+def Step_FuncOp : Step_Op<"func", [Symbol, SingleBlock, IsolatedFromAbove,
+    HasParent<"::mlir::ModuleOp">, AutomaticAllocationScope]> {
+  let summary = "A function that all threads of a call run at once";
+  let description = [{
+    `entry`: called by the host. Others are private, called by `step.call`
+    with the base of their layer's weights and KV cache, to which the offsets
+    in the body are relative.
+
+    ```mlir
+    step.func @layer.sliding {
+    ^bb0(%rope: !step.vec<256>):
+      step.phase "qkv" linear { ... }
+      step.barrier
+      step.return
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, UnitAttr:$entry);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "(`entry` $entry^)? $sym_name $body attr-dict";
+}
+
+def Step_ReturnOp : Step_Op<"return", [Terminator, HasParent<"FuncOp">]> {
+  let summary = "Ends a step.func";
+  let assemblyFormat = "attr-dict";
+}
+
+def Step_CallOp : Step_Op<"call", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Runs a layer's function on its weights and its cache";
+  let description = [{
+    `weights`: byte offset of the layer's first pack in the payload. `kv`: of
+    its cache in the session's KV memory.
+
+    ```mlir
+    step.call @layer.full(%rope) layer 3 weights 4096 kv <0 + 256 * capacity>
+      : !step.vec<32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Step_Vec>:$operands,
+                       I64Attr:$layer, I64Attr:$weights, Step_AffineAttr:$kv);
+  let assemblyFormat = [{
+    $callee `(` $operands `)` `layer` $layer `weights` $weights `kv` $kv
+    attr-dict `:` type($operands)
+  }];
+}
+
+def Step_PhaseKind : I32EnumAttr<"PhaseKind", "what a phase is, for reports", [
+  I32EnumAttrCase<"linear", 0>,
+  I32EnumAttrCase<"attention", 1>,
+  I32EnumAttrCase<"other", 2>]> {
+  let cppNamespace = "::sparkc::step";
+}
+
+def Step_PhaseOp : Step_Op<"phase", [SingleBlock, NoTerminator,
+    AutomaticAllocationScope, HasParent<"FuncOp">]> {
+  let summary = "Work between two barriers, split over the threads";
+  let description = [{
+    The ops of the body run in order on every thread. Those that split their
+    work (`tiles`, `attention`, `embed`) give each thread a contiguous share of
+    it; the others are done by every thread for itself. What a phase writes to
+    shared memory no other thread reads before the next barrier.
+  }];
+  let arguments = (ins StrAttr:$name, Step_PhaseKind:$kind);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$name $kind $body attr-dict";
+}
+
+def Step_BarrierOp : Step_Op<"barrier", [HasParent<"FuncOp">]> {
+  let summary = "All threads have arrived before any goes on";
+  let description = [{
+    A thread that waits first prefetches the beginning of its share of the
+    `prefetch_bytes` weight bytes at `prefetch` (relative to the function's
+    weights), which the next phase streams; then it spins a bounded time, then
+    calls ctx->wait.
+
+    ```mlir
+    step.barrier prefetch 4096 bytes 65536
+    ```
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$prefetch,
+                       OptionalAttr<I64Attr>:$prefetch_bytes);
+  let assemblyFormat = [{
+    (`prefetch` $prefetch^ `bytes` $prefetch_bytes)? attr-dict
+  }];
+}
+
+def Step_StreamOp : Step_Op<"stream", [HasParent<"PhaseOp">]> {
+  let summary = "The weight bytes that a phase reads, in order";
+  let description = [{
+    `bytes` bytes at `offset`, relative to the function's weights.
+  }];
+  let arguments = (ins I64Attr:$offset, I64Attr:$bytes);
+  let assemblyFormat = "$offset `bytes` $bytes attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Private values of a thread
+//===----------------------------------------------------------------------===//
+
+def Step_RopeTableOp : Step_Op<"rope_table"> {
+  let summary = "Cosines and sines of this step's position";
+  let description = [{
+    `period` cosines, then `period` sines; the period is the smallest multiple
+    of both width/2 and 16, so that every tile of rotated pairs finds its 16
+    angles side by side. Angles and their reduction are in double.
+
+    ```mlir
+    %t = step.rope_table <theta = 1.0e+04, width = 32> : !step.vec<32>
+    ```
+  }];
+  let arguments = (ins Spark_RopeAttr:$rope);
+  let results = (outs Step_Vec:$table);
+  let assemblyFormat = "$rope attr-dict `:` type($table)";
+  let hasVerifier = 1;
+}
+
+class Step_SlotUser<string mnemonic, list<Trait> traits = []>
+    : Step_Op<mnemonic, !listconcat(traits,
+        [DeclareOpInterfaceMethods<SymbolUserOpInterface>])>;
+
+def Step_ViewOp : Step_SlotUser<"view", [HasParent<"PhaseOp">]> {
+  let summary = "What a slot holds";
+  let arguments = (ins FlatSymbolRefAttr:$slot);
+  let results = (outs Step_Vec:$output);
+  let assemblyFormat = "$slot attr-dict `:` type($output)";
+}
+
+def Step_RmsNormOp : Step_Op<"rms_norm", [HasParent<"PhaseOp">,
+    SameOperandsAndResultType]> {
+  let summary = "x / sqrt(mean(x^2) + eps) * w, by every thread for itself";
+  let description = [{
+    `weight`: byte offset of the f32 weights from the function's weights.
+
+    ```mlir
+    %n = step.rms_norm %x weight 0 eps 1.0e-06 : !step.vec<128>
+    ```
+  }];
+  let arguments = (ins Step_Vec:$input, I64Attr:$weight, F64Attr:$eps);
+  let results = (outs Step_Vec:$output);
+  let assemblyFormat = "$input `weight` $weight `eps` $eps attr-dict `:` type($input)";
+}
+
+def Step_FoldOp : Step_SlotUser<"fold", [HasParent<"PhaseOp">]> {
+  let summary = "Folds the chunks of an attention, in order";
+  let description = [{
+    Reads the partial results that `step.attention` left in `slot`. With the
+    running maximum M, sum S and output O, chunk (m, s, o) gives
+    M' = max(M, m), a = exp(M - M'), b = exp(m - M'), S = S a + s b,
+    O = O a + o b; at the end O / S.
+
+    ```mlir
+    %o = step.fold @partials heads 4 head_dim 32 window 16 chunk 64
+      : !step.vec<128>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$slot, I64Attr:$heads, I64Attr:$head_dim,
+                       I64Attr:$window, I64Attr:$chunk);
+  let results = (outs Step_Vec:$output);
+  let assemblyFormat = [{
+    $slot `heads` $heads `head_dim` $head_dim `window` $window `chunk` $chunk
+    attr-dict `:` type($output)
+  }];
+}
+
+def Step_HeadGateOp : Step_Op<"head_gate", [HasParent<"PhaseOp">,
+    AllTypesMatch<["input", "output"]>]> {
+  let summary = "Each head's elements times the sigmoid of its gate";
+  let arguments = (ins Step_Vec:$input, Step_Vec:$gate);
+  let results = (outs Step_Vec:$output);
+  let assemblyFormat = "$input `,` $gate attr-dict `:` type($input) `,` type($gate)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Work that is split over the threads
+//===----------------------------------------------------------------------===//
+
+def Step_EmbedOp : Step_SlotUser<"embed", [HasParent<"PhaseOp">]> {
+  let summary = "The token's row of the embedding, into a slot";
+  let description = [{
+    `weight`: byte offset of a pack, with its layout; rows are found through
+    the index equation, so a tied head serves as the embedding.
+
+    ```mlir
+    step.embed @x weight 0 layout "tile16_bf16" hidden 128
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$slot, I64Attr:$weight, StrAttr:$layout,
+                       I64Attr:$hidden);
+  let assemblyFormat = [{
+    $slot `weight` $weight `layout` $layout `hidden` $hidden attr-dict
+  }];
+}
+
+def Step_TilesOp : Step_Op<"tiles", [SingleBlock, NoTerminator,
+    HasParent<"PhaseOp">, AutomaticAllocationScope]> {
+  let summary = "A run of row tiles times the activation, each with its epilogue";
+  let description = [{
+    `offset`: byte offset of the run's first tile from the function's weights.
+    The work of a phase is the bytes of its runs, in order; thread t of n takes
+    the units (tiles, or pairs of tiles) that start in its n-th of them. Tiles
+    never depend on the number of threads.
+
+    The body is the epilogue: it gets the accumulators of the tile (of both
+    tiles where the run is `paired`) and the number j of the first lane.
+
+    ```mlir
+    step.tiles %n at 512 layout "tile16_bf16" cols 128 group 0 units 4 paired
+      kernel "dot_bf16" {
+    ^bb0(%a: vector<16xf32>, %b: vector<16xf32>, %j: index):
+      ...
+    } : !step.vec<128>
+    ```
+  }];
+  let arguments = (ins Step_Vec:$activation, I64Attr:$offset, StrAttr:$layout,
+                       I64Attr:$cols, I64Attr:$group, I64Attr:$units,
+                       UnitAttr:$paired, OptionalAttr<StrAttr>:$kernel);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $activation `at` $offset `layout` $layout `cols` $cols `group` $group
+    `units` $units (`paired` $paired^)? (`kernel` $kernel^)? $body attr-dict
+    `:` type($activation)
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def Step_AttentionOp : Step_SlotUser<"attention", [HasParent<"PhaseOp">]> {
+  let summary = "Items of (KV head, key chunk), each with all heads of the group";
+  let description = [{
+    For each chunk that holds a visible key and each query head, leaves in
+    `partials` a record of head_dim rounded up to 16, plus 16 floats: the
+    output, not divided by the sum; then the maximum and the sum. Record of
+    (chunk c, head h): (c - first chunk) * heads + h. Masked keys of a chunk
+    take no part and their values are not read.
+
+    ```mlir
+    step.attention @q, @partials cache <...> heads 4 window 16 scale 0.125
+      chunk 64
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$query, FlatSymbolRefAttr:$partials,
+                       Step_CacheAttr:$cache, I64Attr:$heads, I64Attr:$window,
+                       F32Attr:$scale, I64Attr:$chunk);
+  let assemblyFormat = [{
+    $query `,` $partials `cache` $cache `heads` $heads `window` $window
+    `scale` $scale `chunk` $chunk attr-dict
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Epilogues: what is done to a tile before it reaches memory
+//===----------------------------------------------------------------------===//
+
+def Step_RotateOp : Step_Op<"rotate", [HasParent<"TilesOp">, Pure,
+    AllTypesMatch<["a", "b", "first", "second"]>]> {
+  let summary = "Rotary embedding of the pairs (a, b)";
+  let description = [{
+    first = a cos - b sin, second = b cos + a sin; lane j takes the table's
+    angle j modulo its period.
+  }];
+  let arguments = (ins Step_Tile:$a, Step_Tile:$b, Step_Vec:$table, Index:$j);
+  let results = (outs Step_Tile:$first, Step_Tile:$second);
+  let assemblyFormat = [{
+    $a `,` $b `by` $table `[` $j `]` attr-dict `:` type($table)
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$a, "::mlir::Value":$b,
+    "::mlir::Value":$table, "::mlir::Value":$j), [{
+    build($_builder, $_state, a.getType(), a.getType(), a, b, table, j);
+  }]>];
+}
+
+def Step_GegluOp : Step_Op<"geglu", [HasParent<"TilesOp">, Pure,
+    SameOperandsAndResultType]> {
+  let summary = "gelu_erf(gate) * up";
+  let arguments = (ins Step_Tile:$gate, Step_Tile:$up);
+  let results = (outs Step_Tile:$output);
+  let assemblyFormat = "$gate `,` $up attr-dict";
+}
+
+def Step_ResidualOp : Step_SlotUser<"residual", [HasParent<"TilesOp">,
+    AllTypesMatch<["update", "output"]>]> {
+  let summary = "The slot's elements of these lanes plus the tile";
+  let arguments = (ins Step_Tile:$update, FlatSymbolRefAttr:$slot, Index:$j,
+                       Step_LanesAttr:$lanes);
+  let results = (outs Step_Tile:$output);
+  let assemblyFormat = "$update `,` $slot `[` $j `]` `lanes` $lanes attr-dict";
+}
+
+def Step_StoreOp : Step_SlotUser<"store", [HasParent<"TilesOp">]> {
+  let summary = "Stores the valid lanes to their elements of a slot";
+  let arguments = (ins Step_Tile:$value, FlatSymbolRefAttr:$slot, Index:$j,
+                       Step_LanesAttr:$lanes);
+  let assemblyFormat = "$value `,` $slot `[` $j `]` `lanes` $lanes attr-dict";
+}
+
+def Step_KVKind : I32EnumAttr<"KVKind", "half of a KV cache", [
+  I32EnumAttrCase<"key", 0>, I32EnumAttrCase<"value", 1>]> {
+  let cppNamespace = "::sparkc::step";
+}
+
+def Step_KVStoreOp : Step_Op<"kv_store", [HasParent<"TilesOp">]> {
+  let summary = "Stores the valid lanes to the cache, at the token's position";
+  let description = [{
+    Elements are numbered kv_head * head_dim + dim.
+  }];
+  let arguments = (ins Step_Tile:$value, Step_KVKind:$kind, Index:$j,
+                       Step_CacheAttr:$cache, Step_LanesAttr:$lanes);
+  let assemblyFormat = [{
+    $kind $value `[` $j `]` `cache` $cache `lanes` $lanes attr-dict
+  }];
+}
+
+def Step_LogitsOp : Step_Op<"logits", [HasParent<"TilesOp">]> {
+  let summary = "Stores the valid lanes to ctx->logits";
+  let arguments = (ins Step_Tile:$value, Index:$j, Step_LanesAttr:$lanes);
+  let assemblyFormat = "$value `[` $j `]` `lanes` $lanes attr-dict";
+}
+
+#endif // SPARKC_DIALECT_STEP_OPS
