@@ -1,0 +1,187 @@
+//===- Pack.cpp - From checkpoint rows to packed tiles --------------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/weights/Pack.h"
+#include "codegen/weights/Half.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/Parallel.h"
+#include <algorithm>
+#include <cassert>
+
+namespace sparkc {
+
+static const uint8_t *rowData(const SourceMatrix &source, int64_t row) {
+  assert(row >= 0 && row < source.rows);
+  return source.data + row * source.cols * sourceTypeBytes(source.type);
+}
+
+template <typename T> static T load(const uint8_t *p) {
+  T value;
+  std::memcpy(&value, p, sizeof(T));
+  return value;
+}
+
+void readRow(const SourceMatrix &source, int64_t row, float *out) {
+  const uint8_t *p = rowData(source, row);
+  switch (source.type) {
+  case SourceType::F32:
+    std::memcpy(out, p, source.cols * 4);
+    return;
+  case SourceType::BF16:
+    for (int64_t c = 0; c < source.cols; ++c)
+      out[c] = floatFromBF16(load<uint16_t>(p + 2 * c));
+    return;
+  case SourceType::F16:
+    for (int64_t c = 0; c < source.cols; ++c)
+      out[c] = floatFromF16(load<uint16_t>(p + 2 * c));
+    return;
+  }
+  llvm_unreachable("unknown source type");
+}
+
+/// Writes one source row at 4-byte steps of `step` bytes: float32.
+static void scatterF32(const SourceMatrix &source, int64_t row, uint8_t *out,
+                       int64_t step) {
+  const uint8_t *p = rowData(source, row);
+  for (int64_t c = 0; c < source.cols; ++c) {
+    float value = 0;
+    switch (source.type) {
+    case SourceType::F32:
+      value = load<float>(p + 4 * c);
+      break;
+    case SourceType::BF16:
+      value = floatFromBF16(load<uint16_t>(p + 2 * c));
+      break;
+    case SourceType::F16:
+      value = floatFromF16(load<uint16_t>(p + 2 * c));
+      break;
+    }
+    std::memcpy(out + step * c, &value, 4);
+  }
+}
+
+static uint16_t loadBF16(const SourceMatrix &source, const uint8_t *p,
+                         int64_t c) {
+  switch (source.type) {
+  case SourceType::BF16:
+    return load<uint16_t>(p + 2 * c);
+  case SourceType::F16:
+    return bf16FromFloat(floatFromF16(load<uint16_t>(p + 2 * c)));
+  case SourceType::F32:
+    return bf16FromFloat(load<float>(p + 4 * c));
+  }
+  llvm_unreachable("unknown source type");
+}
+
+/// Writes one source row as pairs of bfloat16, `step` bytes from pair to pair.
+static void scatterBF16(const SourceMatrix &source, int64_t row, uint8_t *out,
+                        int64_t step) {
+  const uint8_t *p = rowData(source, row);
+  int64_t pairs = source.cols / 2;
+  for (int64_t i = 0; i < pairs; ++i) {
+    uint32_t pair = loadBF16(source, p, 2 * i) |
+                    uint32_t(loadBF16(source, p, 2 * i + 1)) << 16;
+    std::memcpy(out + step * i, &pair, 4);
+  }
+  if (source.cols % 2) {
+    uint32_t pair = loadBF16(source, p, source.cols - 1);
+    std::memcpy(out + step * pairs, &pair, 4);
+  }
+}
+
+void packFloatTile(const PackedMatrix &matrix, int64_t tile,
+                   llvm::ArrayRef<SourceMatrix> sources, uint8_t *out) {
+  assert(!isQuantized(matrix.layout));
+  bool tiledLayout = isTiled(matrix.layout);
+  bool narrow = bitsPerWeight(matrix.layout) == 16;
+  std::memset(out, 0, matrix.tileBytes());
+  for (int64_t lane = 0; lane < (tiledLayout ? kTileRows : 1); ++lane) {
+    SourceRow at = matrix.rowOf(tile, lane);
+    if (at.isPadding())
+      continue;
+    (narrow ? scatterBF16 : scatterF32)(sources[at.weight], at.row,
+                                        out + 4 * lane,
+                                        tiledLayout ? kLineBytes : 4);
+  }
+}
+
+/// Tells the sources which of their rows tiles [begin, end) have used.
+static void releaseRows(const PackedMatrix &matrix, int64_t begin, int64_t end,
+                        llvm::ArrayRef<SourceMatrix> sources) {
+  for (size_t w = 0; w < sources.size(); ++w) {
+    const SourceMatrix &source = sources[w];
+    if (!source.release)
+      continue;
+    int64_t first = source.rows, last = -1;
+    for (int64_t tile = begin; tile < end; ++tile)
+      for (int64_t lane : {int64_t(0), kTileRows - 1}) {
+        SourceRow at = matrix.rowOf(tile, isTiled(matrix.layout) ? lane : 0);
+        if (at.weight != static_cast<int>(w))
+          continue;
+        first = std::min(first, at.row);
+        last = std::max(last, at.row);
+      }
+    if (last >= first)
+      source.release(rowData(source, first),
+                     rowData(source, last) - rowData(source, first) +
+                         source.cols * sourceTypeBytes(source.type));
+  }
+}
+
+static llvm::Error verifySources(const PackedMatrix &matrix,
+                                 llvm::ArrayRef<SourceMatrix> sources) {
+  std::vector<int64_t> rows;
+  for (const SourceMatrix &source : sources) {
+    if (source.cols != matrix.cols)
+      return llvm::createStringError(
+          std::errc::invalid_argument,
+          "packed matrix of %lld columns from a source of %lld",
+          static_cast<long long>(matrix.cols),
+          static_cast<long long>(source.cols));
+    rows.push_back(source.rows);
+  }
+  return matrix.verify(rows);
+}
+
+llvm::Error
+packTiles(const PackedMatrix &matrix, llvm::ArrayRef<SourceMatrix> sources,
+          llvm::function_ref<void(int64_t tile, uint8_t *out)> packTile,
+          PackSink sink) {
+  if (llvm::Error e = verifySources(matrix, sources))
+    return e;
+  constexpr int64_t chunkBytes = 4 << 20;
+  int64_t tileBytes = matrix.tileBytes(), tiles = matrix.tiles();
+  int64_t perChunk = std::clamp<int64_t>(chunkBytes / tileBytes, 8, 4096);
+  std::vector<uint8_t> buffer(std::min(perChunk, tiles) * tileBytes);
+  for (int64_t begin = 0; begin < tiles; begin += perChunk) {
+    int64_t end = std::min(begin + perChunk, tiles);
+    llvm::parallelFor(begin, end, [&](size_t tile) {
+      packTile(tile, buffer.data() + (tile - begin) * tileBytes);
+    });
+    if (llvm::Error e = sink({buffer.data(), size_t((end - begin) * tileBytes)}))
+      return e;
+    releaseRows(matrix, begin, end, sources);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error packFloatMatrix(const PackedMatrix &matrix,
+                            llvm::ArrayRef<SourceMatrix> sources,
+                            PackSink sink) {
+  if (isQuantized(matrix.layout))
+    return llvm::createStringError(std::errc::invalid_argument,
+                                   "layout %s needs a grid",
+                                   layoutName(matrix.layout).data());
+  return packTiles(
+      matrix, sources,
+      [&](int64_t tile, uint8_t *out) {
+        packFloatTile(matrix, tile, sources, out);
+      },
+      sink);
+}
+
+} // namespace sparkc

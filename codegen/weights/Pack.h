@@ -1,0 +1,71 @@
+//===- Pack.h - From checkpoint rows to packed tiles ------------*- C++ -*-===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Fills a PackedMatrix, tile by tile, from row-major matrices that are mapped
+/// from a checkpoint. Memory is bounded by a few megabytes of tiles, whatever
+/// the size of the matrix.
+///
+//===----------------------------------------------------------------------===//
+#ifndef SPARKC_CODEGEN_WEIGHTS_PACK_H
+#define SPARKC_CODEGEN_WEIGHTS_PACK_H
+
+#include "codegen/weights/PackedLayout.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <functional>
+
+namespace sparkc {
+
+enum class SourceType { F32, BF16, F16 };
+
+inline int64_t sourceTypeBytes(SourceType type) {
+  return type == SourceType::F32 ? 4 : 2;
+}
+
+/// A row-major [rows, cols] matrix in memory, little-endian, any alignment.
+struct SourceMatrix {
+  const uint8_t *data = nullptr;
+  SourceType type = SourceType::BF16;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  /// Named in errors; may be empty.
+  std::string name = {};
+  /// Called with byte ranges that will not be needed soon, so that a file's
+  /// mapping can drop its pages (the bytes must stay readable). May be empty.
+  std::function<void(const uint8_t *begin, int64_t bytes)> release = {};
+};
+
+/// Reads row `row` of `source` as float32 into out[0 .. cols).
+void readRow(const SourceMatrix &source, int64_t row, float *out);
+
+/// Writes tile `tile` of a float layout (of a row-major one: row `tile`) into
+/// out[0 .. tileBytes()). To float32 every source is exact; to bfloat16 a
+/// bfloat16 source is copied, others round to nearest even. Padding is zero.
+/// Expects `matrix.verify` to have passed.
+void packFloatTile(const PackedMatrix &matrix, int64_t tile,
+                   llvm::ArrayRef<SourceMatrix> sources, uint8_t *out);
+
+/// Takes the next bytes of a matrix, in order.
+using PackSink = llvm::function_ref<llvm::Error(llvm::ArrayRef<uint8_t>)>;
+
+/// Verifies `matrix` against `sources` (columns must agree) and hands its
+/// matrix.bytes() bytes to `sink`, in order, in chunks of whole tiles. Tiles
+/// are packed on all processors; the bytes do not depend on their number.
+llvm::Error packFloatMatrix(const PackedMatrix &matrix,
+                            llvm::ArrayRef<SourceMatrix> sources,
+                            PackSink sink);
+
+/// The frame of packFloatMatrix for any tile packer: `packTile` runs on many
+/// threads at once, each call with its own tile and output.
+llvm::Error
+packTiles(const PackedMatrix &matrix, llvm::ArrayRef<SourceMatrix> sources,
+          llvm::function_ref<void(int64_t tile, uint8_t *out)> packTile,
+          PackSink sink);
+
+} // namespace sparkc
+
+#endif // SPARKC_CODEGEN_WEIGHTS_PACK_H

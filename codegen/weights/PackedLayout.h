@@ -1,0 +1,216 @@
+//===- PackedLayout.h - Where every weight lies in the file -----*- C++ -*-===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The one index equation of packed weights. Packing, microkernels, the
+/// dequantizer and the tests all read it from here.
+///
+/// A tiled matrix is a sequence of tiles of 16 output rows ("lanes"); tile t
+/// starts at t * tileBytes(), a multiple of 64, and is read strictly forward.
+/// Its unit is the 64-byte **line**: lane l owns bytes 4l .. 4l+3 of it.
+///
+/// Float layouts, for column c of lane l (byte offsets from the tile's start):
+///
+///   TILE16_F32   64*c + 4*l                  float32
+///   TILE16_BF16  64*(c/2) + 4*l + 2*(c%2)    bfloat16
+///
+/// Quantized layouts (w = scale * (code - zero)). Let G = group (32, 64, 128),
+/// L = lines a group, g = c / G, r = c % G. Four groups make a **batch**: a
+/// head of 192 bytes with their scales and zero points, then their lines.
+///
+///   batch(g) = (g/4) * (192 + 4*64*L)
+///   scale    = batch(g) +       32*(g%4) + 2*l     float16
+///   zero     = batch(g) + 128 + 16*(g%4) + l       uint8
+///   line(n)  = batch(g) + 192 + 64*L*(g%4) + 64*n  n = 0 .. L-1
+///   tileBytes = 192 * ceil(groups/4) + 64*L*groups
+///
+/// A last batch of fewer than four groups has a whole head (unused slots are
+/// zero) and the lines of the groups it has. Codes:
+///
+///   TILE16_Q8  L = G/4   byte line(r/4) + 4*l + r%4
+///   TILE16_Q4  L = G/8   byte line(r/8) + 4*l + r%4;  with h = (r/4)%2 the
+///                        low (h = 0) or high (h = 1) nibble
+///   TILE16_Q5  L = 5G/32 blocks of 32 columns: one plane line, 4 code lines
+///   TILE16_Q6  L = 3G/16 blocks of 16 columns: one plane line, 2 code lines
+///
+/// Code lines of Q5 and Q6 hold the low 4 bits as Q4 does. With e = 1 (Q5) or
+/// 2 (Q6) extra bits and m = 4/e code lines a block, code line i of block b is
+/// line((m+1)*b + 1 + i), the plane is line((m+1)*b), and the extra bits of
+/// the code in byte 4*l + r%4, half h of code line i are bits
+/// 4*h + e*i .. 4*h + e*i + e-1 of the plane's byte 4*l + r%4. So one shift of
+/// the plane by |4 - 4*h - e*i| (left if positive) and one mask (0x10 or 0x30)
+/// bring them above the nibble, in any vector width; the four column bytes of
+/// a lane stay together for vpdpbusd, vpmaddubsw and AMX alike.
+///
+/// Padding rows hold scale 0, zero 0, code 0; padding columns hold code =
+/// zero (their activations are 0). Float padding is 0.
+///
+//===----------------------------------------------------------------------===//
+#ifndef SPARKC_CODEGEN_WEIGHTS_PACKEDLAYOUT_H
+#define SPARKC_CODEGEN_WEIGHTS_PACKEDLAYOUT_H
+
+#include "sparkc_abi.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace sparkc {
+
+/// Layout ids, as they stand in files and descriptors.
+enum class Layout : uint32_t {
+  VectorF32 = SPARKC_LAYOUT_VECTOR_F32,
+  RowsF32 = SPARKC_LAYOUT_ROWS_F32,
+  RowsBF16 = SPARKC_LAYOUT_ROWS_BF16,
+  Tile16F32 = SPARKC_LAYOUT_TILE16_F32,
+  Tile16BF16 = SPARKC_LAYOUT_TILE16_BF16,
+  Tile16Q8 = SPARKC_LAYOUT_TILE16_Q8,
+  Tile16Q4 = SPARKC_LAYOUT_TILE16_Q4,
+  Tile16Q5 = SPARKC_LAYOUT_TILE16_Q5,
+  Tile16Q6 = SPARKC_LAYOUT_TILE16_Q6,
+};
+
+/// "tile16_q4" and so on: the ABI's name in lower case.
+llvm::StringRef layoutName(Layout layout);
+std::optional<Layout> layoutFromName(llvm::StringRef name);
+std::optional<Layout> layoutFromId(uint32_t id);
+/// Tiles of 16 rows (as opposed to plain rows and vectors)?
+bool isTiled(Layout layout);
+/// Integer codes with scales and zero points?
+bool isQuantized(Layout layout);
+/// Bits of one code (4, 5, 6, 8) or of one float (16, 32).
+unsigned bitsPerWeight(Layout layout);
+
+/// Rows of a tile.
+constexpr int64_t kTileRows = 16;
+/// Bytes of a line, and the alignment of tiles, rows and tensors.
+constexpr int64_t kLineBytes = 64;
+/// Groups of a batch, and the bytes of its head.
+constexpr int64_t kBatchGroups = 4;
+constexpr int64_t kBatchHeadBytes = 192;
+/// Where the zero points start in a batch head.
+constexpr int64_t kBatchZeroOffset = 128;
+
+inline int64_t alignLine(int64_t bytes) {
+  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
+
+/// A run of consecutive tiles that share a numbering of source rows. Lane l of
+/// the run's i-th A tile (and B tile) has number j = 16*i + l. It is valid iff
+/// j < heads*width and then stands for row
+///
+///   base + (j / width) * stride + j % width
+///
+/// of its source matrix; other lanes are padding. A paired run lays its tiles
+/// as A0 B0 A1 B1 ..., so that rows that meet in an epilogue share a lane of
+/// neighbouring tiles.
+///
+///   plain       heads=1, width=N
+///   RoPE pairs  heads=H, width=R/2, stride=D, baseA=q0, baseB=q0+R/2, paired
+///   rest dims   heads=H, width=D-R, stride=D, baseA=q0+R
+///   GEGLU       heads=1, width=I, weightA=gate, weightB=up, paired
+struct RowRun {
+  int64_t heads = 1;
+  int64_t width = 0;
+  int64_t stride = 0;
+  int weightA = 0; ///< index of the source matrix of the A tiles
+  int64_t baseA = 0;
+  int weightB = -1; ///< of the B tiles; -1: not paired
+  int64_t baseB = 0;
+
+  bool paired() const { return weightB >= 0; }
+  /// Valid lanes of the A tiles (as many of the B tiles if paired).
+  int64_t lanes() const { return heads * width; }
+  /// Tiles, counting both of a pair.
+  int64_t tiles() const {
+    return (lanes() + kTileRows - 1) / kTileRows * (paired() ? 2 : 1);
+  }
+  bool operator==(const RowRun &o) const {
+    return heads == o.heads && width == o.width && stride == o.stride &&
+           weightA == o.weightA && baseA == o.baseA && weightB == o.weightB &&
+           baseB == o.baseB;
+  }
+};
+
+/// The source of one lane; `weight` < 0 for padding.
+struct SourceRow {
+  int weight = -1;
+  int64_t row = -1;
+  bool isPadding() const { return weight < 0; }
+};
+
+/// Where a code or float lies: byte offset in the tile, and its bits there.
+/// A Q5 or Q6 code also has extra bits, above the low four, in `highByte`.
+struct ElementLocation {
+  int64_t byte = 0;
+  unsigned shift = 0;
+  unsigned bits = 0; ///< bits at `byte` (16 and 32: a little-endian float)
+  int64_t highByte = -1;
+  unsigned highShift = 0;
+  unsigned highBits = 0;
+};
+
+/// A matrix as it lies in the payload: what is packed, not the bytes.
+struct PackedMatrix {
+  Layout layout = Layout::Tile16F32;
+  int64_t cols = 0;  ///< K of the source, unpadded
+  int64_t group = 0; ///< columns a scale; 0 for float layouts
+  std::vector<RowRun> runs;
+
+  /// A vector of n float32 (norm weights).
+  static PackedMatrix vector(int64_t n);
+  /// Row-major rows (an embedding): RowsF32 or RowsBF16.
+  static PackedMatrix rowMajor(Layout layout, int64_t rows, int64_t cols);
+  /// Tiles with the given runs.
+  static PackedMatrix tiled(Layout layout, int64_t cols, int64_t group,
+                            std::vector<RowRun> runs);
+  /// Tiles of one plain run of `rows` rows.
+  static PackedMatrix plain(Layout layout, int64_t rows, int64_t cols,
+                            int64_t group = 0);
+
+  /// Valid rows of all runs.
+  int64_t rows() const;
+  /// All tiles (tiled layouts), padding lanes included.
+  int64_t tiles() const;
+  /// K padded to the group (quantized) or to a line (bf16: 2).
+  int64_t paddedCols() const;
+  int64_t groups() const { return group ? paddedCols() / group : 0; }
+  /// Lines of a group's codes, L.
+  int64_t groupLines() const;
+  /// Bytes of a tile, or of a row of a row-major layout; a multiple of 64.
+  int64_t tileBytes() const;
+  /// Bytes of a whole batch: the stride from batch to batch.
+  int64_t batchBytes() const;
+  /// Bytes of the whole matrix.
+  int64_t bytes() const;
+
+  /// Offsets in a tile of group g: its first code line, its 16 float16
+  /// scales, its 16 uint8 zero points.
+  int64_t groupLineOffset(int64_t g) const;
+  int64_t groupScaleOffset(int64_t g) const;
+  int64_t groupZeroOffset(int64_t g) const;
+  /// The index equation: where column c of lane l lies in its tile. Row-major
+  /// layouts: lane 0, offset in the row.
+  ElementLocation element(int64_t lane, int64_t col) const;
+
+  /// The source of lane `lane` of tile `tile`. In row-major layouts a "tile"
+  /// is a row and the lane is 0.
+  SourceRow rowOf(int64_t tile, int64_t lane) const;
+  /// Run that holds tile `tile`, and the tile's index in that run.
+  std::pair<const RowRun *, int64_t> runOf(int64_t tile) const;
+
+  /// Shapes that make no sense (a group on a float layout, a group other than
+  /// 32, 64, 128, empty or negative runs, rows outside a source of
+  /// `sourceRows[weight]` rows) are errors that say so. Packing relies on it.
+  llvm::Error verify(llvm::ArrayRef<int64_t> sourceRows) const;
+};
+
+} // namespace sparkc
+
+#endif // SPARKC_CODEGEN_WEIGHTS_PACKEDLAYOUT_H
