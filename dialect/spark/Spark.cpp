@@ -110,9 +110,9 @@ LogicalResult ConfigOp::verify() {
     if (value <= 0)
       return emitOpError() << "'" << name << "' must be positive, not "
                            << value;
-  if (getWindow() < 0)
+  if (getWindowAttr().getInt() < 0)
     return emitOpError() << "'window' must not be negative, not "
-                         << getWindow();
+                         << getWindowAttr().getInt();
   if (getHeads() % getKvHeads())
     return emitOpError() << "heads (" << getHeads()
                          << ") must be a multiple of kv_heads ("
@@ -145,8 +145,13 @@ LogicalResult KVCacheOp::verify() {
   Type element = getElementType();
   if (!element.isF32() && !element.isF16())
     return emitOpError() << "expects f32 or f16 elements, not " << element;
-  if (getHeads() <= 0 || getHeadDim() <= 0 || getRing() < 0)
-    return emitOpError() << "expects positive heads and head_dim";
+  for (IntegerAttr size : {getHeadsAttr(), getHeadDimAttr()})
+    if (size.getInt() <= 0)
+      return emitOpError() << "expects positive heads and head_dim, not "
+                           << size.getInt();
+  if (getRingAttr().getInt() < 0)
+    return emitOpError() << "ring must not be negative, not "
+                         << getRingAttr().getInt();
   return success();
 }
 
@@ -183,6 +188,9 @@ LogicalResult FusedLinearOp::verifyRegions() {
   auto prologue = dyn_cast<YieldOp>(getPrologue().front().getTerminator());
   if (!prologue || prologue.getValues().size() != 1)
     return emitOpError() << "the prologue must yield one activation";
+  for (Operation &op : getPrologue().front())
+    if (!isMemoryEffectFree(&op))
+      return op.emitOpError() << "has side effects, which a prologue must not";
   if (getSegments().empty())
     return emitOpError() << "expects at least one segment";
   if (getEpilogue().front().getNumArguments() != getSegments().size())
@@ -221,8 +229,19 @@ static LogicalResult checkWeight(Operation *op, SymbolTableCollection &symbols,
   return success();
 }
 
+static int64_t tokens(Value value) {
+  return cast<RankedTensorType>(value.getType()).getDimSize(0);
+}
+
 static int64_t features(Value value) {
   return cast<RankedTensorType>(value.getType()).getDimSize(1);
+}
+
+static LogicalResult checkTokens(Operation *op, int64_t expected, Value value) {
+  if (tokens(value) == expected)
+    return success();
+  return op->emitOpError() << "expects " << expected << " tokens, not "
+                           << tokens(value);
 }
 
 LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -310,18 +329,36 @@ void AttentionOp::getEffects(
 }
 
 LogicalResult AttentionOp::verify() {
-  if (getWindow() < 0)
-    return emitOpError() << "window must not be negative";
-  if (getChunk() <= 0 || getChunk() % 16)
+  if (getWindowAttr().getInt() < 0)
+    return emitOpError() << "window must not be negative, not "
+                         << getWindowAttr().getInt();
+  int64_t chunk = getChunkAttr().getInt();
+  if (chunk <= 0 || chunk % 16)
     return emitOpError() << "chunk must be a positive multiple of 16, not "
-                         << getChunk();
+                         << chunk;
+  int64_t heads = getHeadsAttr().getInt();
+  if (heads <= 0 || features(getQuery()) % heads)
+    return emitOpError() << features(getQuery())
+                         << " features are not a multiple of " << heads
+                         << " heads";
   return success();
+}
+
+LogicalResult EmbedOp::verify() {
+  return checkTokens(*this, getTokens().getType().getDimSize(0), getOutput());
+}
+
+LogicalResult LinearOp::verify() {
+  return checkTokens(*this, tokens(getInput()), getOutput());
 }
 
 LogicalResult SplitOp::verify() {
   int64_t total = 0;
-  for (Value output : getOutputs())
+  for (Value output : getOutputs()) {
+    if (failed(checkTokens(*this, tokens(getInput()), output)))
+      return failure();
     total += features(output);
+  }
   if (total != features(getInput()))
     return emitOpError() << "splits " << features(getInput())
                          << " features into " << total;
@@ -342,6 +379,8 @@ LogicalResult RopeOp::verify() {
 }
 
 LogicalResult HeadGateOp::verify() {
+  if (failed(checkTokens(*this, tokens(getInput()), getGate())))
+    return failure();
   if (features(getInput()) % features(getGate()))
     return emitOpError() << features(getInput())
                          << " features are not a multiple of "

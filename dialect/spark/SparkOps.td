@@ -19,8 +19,11 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class Spark_Op<string mnemonic, list<Trait> traits = []>
     : Op<Spark_Dialect, mnemonic, traits>;
 
-/// [tokens, features], f32.
-def Spark_Activation : 2DTensorOf<[F32]>;
+/// [tokens, features], f32, both sizes known and positive.
+def Spark_Activation : Type<
+    And<[2DTensorOf<[F32]>.predicate, HasStaticShapePred,
+         CPred<"::llvm::cast<::mlir::ShapedType>($_self).getNumElements() > 0">]>,
+    "static [tokens, features] tensor of f32", "::mlir::RankedTensorType">;
 
 //===----------------------------------------------------------------------===//
 // Module level
@@ -99,9 +102,13 @@ def Spark_KVCacheOp : Spark_Op<"kv_cache", [Symbol]> {
 // Structure
 //===----------------------------------------------------------------------===//
 
-def Spark_LayerOp : Spark_Op<"layer", [SingleBlock]> {
+def Spark_LayerOp : Spark_Op<"layer", [SingleBlock, RecursiveMemoryEffects,
+    AllTypesMatch<["input", "output"]>]> {
   let summary = "One decoder layer";
   let description = [{
+    The body may use values from above (the position). Layers stand in the order
+    of their index, 0 first, and each takes the result of the one before.
+
     ```mlir
     %y = spark.layer 3 (%x) {
     ^bb0(%h: tensor<1x128xf32>):
@@ -114,7 +121,7 @@ def Spark_LayerOp : Spark_Op<"layer", [SingleBlock]> {
   let results = (outs Spark_Activation:$output);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $index `(` $input `)` $body attr-dict `:` type($input) `->` type($output)
+    $index `(` $input `)` $body attr-dict `:` type($input)
   }];
   let hasRegionVerifier = 1;
 }
@@ -144,6 +151,7 @@ def Spark_EmbedOp : Spark_Op<"embed", [Pure,
   let assemblyFormat = [{
     $weight `[` $tokens `]` attr-dict `:` type($tokens) `->` type($output)
   }];
+  let hasVerifier = 1;
 }
 
 def Spark_RmsNormOp : Spark_Op<"rms_norm", [Pure, SameOperandsAndResultType,
@@ -174,6 +182,7 @@ def Spark_LinearOp : Spark_Op<"linear", [Pure,
   let assemblyFormat = [{
     $input `,` $weight attr-dict `:` type($input) `->` type($output)
   }];
+  let hasVerifier = 1;
 }
 
 def Spark_SplitOp : Spark_Op<"split", [Pure]> {
@@ -209,7 +218,8 @@ def Spark_RopeOp : Spark_Op<"rope", [Pure, AllTypesMatch<["input", "output"]>]> 
 
 def Spark_KVWriteOp : Spark_Op<"kv_write", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    AllTypesMatch<["key", "value"]>]> {
   let summary = "Stores the keys and values of the tokens at their position";
   let description = [{
     ```mlir
@@ -219,8 +229,7 @@ def Spark_KVWriteOp : Spark_Op<"kv_write", [
   let arguments = (ins Spark_Activation:$key, Spark_Activation:$value,
                        FlatSymbolRefAttr:$cache, Index:$position);
   let assemblyFormat = [{
-    $key `,` $value `,` $cache `at` $position attr-dict `:`
-    type($key) `,` type($value)
+    $key `,` $value `,` $cache `at` $position attr-dict `:` type($key)
   }];
 }
 
@@ -302,7 +311,7 @@ def Spark_FusedLinearOp : Spark_Op<"fused_linear", [
   let summary = "Row segments over one input, with prologue and epilogue";
   let description = [{
     The prologue maps the inputs to the one activation that all segments read
-    (norm, head gate). Each segment is a weight of its own, with its own grid;
+    (norm, head gate); it has no side effects. Each segment is a weight of its own, with its own grid;
     its rows are one argument of the epilogue, which maps them to the results
     before they reach memory (rope and cache write, geglu, residual add). Ops in
     the regions may use values from above.
