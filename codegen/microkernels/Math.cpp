@@ -171,7 +171,8 @@ Value sparkc::buildGeluErf(OpBuilder &b, Location loc, Value x) {
   Value half = a.num(-0.5);
   Value power = buildExp(b, loc, a.mul(hi, half));
   power = a.fma(a.mul(lo, half), power, power);
-  return a.fma(a.neg(t), a.mul(power, tail), positive);
+  // The small factor comes last, so that no product is denormal too early.
+  return a.fma(a.neg(a.mul(t, tail)), power, positive);
 }
 
 SinCos sparkc::buildSinCos(OpBuilder &b, Location loc, Value angle) {

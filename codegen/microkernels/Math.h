@@ -32,7 +32,7 @@ namespace sparkc {
 mlir::Value buildSplat(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type,
                        double value);
 
-/// e^x within 1.1 ulp. Exactly 0 for x < -87.3 (results never are denormal),
+/// e^x within 1 ulp. Exactly 0 for x < -87.3 (results never are denormal),
 /// +inf above ln(FLT_MAX); NaN for NaN.
 mlir::Value buildExp(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
 
@@ -41,7 +41,7 @@ mlir::Value buildExp(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
 mlir::Value buildSigmoid(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
 
 /// The exact GELU x * Phi(x), Phi the normal distribution (erf form, not tanh),
-/// within 4 ulp for x >= -13.2: the negative tail is computed as such, not as a
+/// within 6 ulp for x >= -13.2: the negative tail is computed as such, not as a
 /// difference. Below that +-0 (the exact value is above -1.5e-38). NaN for NaN.
 mlir::Value buildGeluErf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
 

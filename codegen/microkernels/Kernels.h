@@ -1,0 +1,121 @@
+//===- Kernels.h - Bodies of the step's ops ---------------------*- C++ -*-===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Builders that emit what each op of the step dialect does. They take the op's
+// attributes as plain values; addresses of vectors and slots are !llvm.ptr.
+// Sizes are in elements unless they say bytes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPARKC_CODEGEN_MICROKERNELS_KERNELS_H
+#define SPARKC_CODEGEN_MICROKERNELS_KERNELS_H
+
+#include "codegen/microkernels/Emitter.h"
+
+namespace sparkc {
+
+//===--- Prologue.cpp ------------------------------------------------------===//
+
+/// Room for `size` floats, zero up to the next multiple of 128.
+mlir::Value emitVec(Emitter &e, int64_t size);
+
+/// out = x / sqrt(mean(x^2) + eps) * w over `size` elements.
+void emitRmsNorm(Emitter &e, mlir::Value x, mlir::Value weight, int64_t size,
+                 double eps, mlir::Value out);
+
+/// out[h, d] = in[h, d] * sigmoid(gate[h]).
+void emitHeadGate(Emitter &e, mlir::Value in, mlir::Value gate, int64_t heads,
+                  int64_t headDim, mlir::Value out);
+
+/// cosines, then sines, of pos * frequency[i], i < period; `frequencies` holds
+/// doubles.
+void emitRopeTable(Emitter &e, mlir::Value frequencies, int64_t period,
+                   mlir::Value out);
+
+/// Copies the token's embedding row (split over the threads) to `out`, f32.
+void emitEmbed(Emitter &e, mlir::Value weight, llvm::StringRef layout,
+               int64_t hidden, mlir::Value out);
+
+//===--- Dot.cpp -----------------------------------------------------------===//
+
+/// One tile of 16 rows times the activation: the accumulators.
+using TileDot = mlir::Value (*)(Emitter &e, mlir::Value tile, mlir::Value x,
+                                int64_t cols);
+
+/// A line of the table of tile kernels: which layout it reads, from which
+/// instruction set on, and the builder of its body.
+struct TileKernel {
+  const char *name;
+  const char *layout;
+  unsigned isa;
+  TileDot build;
+};
+
+/// All of them; of two for one layout the later needs more of the machine.
+llvm::ArrayRef<TileKernel> tileKernels();
+const TileKernel *findTileKernel(llvm::StringRef name);
+/// The best for a layout on an instruction set; null if there is none.
+const TileKernel *selectTileKernel(llvm::StringRef layout, unsigned isa);
+
+//===--- Attention.cpp -----------------------------------------------------===//
+
+struct AttentionShape {
+  step::CacheAttr cache;
+  int64_t heads, window, chunk;
+  float scale;
+};
+
+void emitAttention(Emitter &e, const AttentionShape &shape, mlir::Value query,
+                   mlir::Value partials);
+
+/// Folds the records into out[heads * headDim].
+void emitFold(Emitter &e, mlir::Value partials, int64_t heads, int64_t headDim,
+              int64_t window, int64_t chunk, mlir::Value out);
+
+/// First visible chunk and chunks that hold a visible key, at ctx.pos.
+std::pair<mlir::Value, mlir::Value> emitChunkRange(Emitter &e, int64_t window,
+                                                   int64_t chunk);
+
+//===--- Epilogue.cpp ------------------------------------------------------===//
+
+/// Elements of lanes j .. j+15 at `base` (floats), which are `lanes`.
+mlir::Value emitLoadLanes(Emitter &e, mlir::Value base, mlir::Value j,
+                          step::LanesAttr lanes);
+void emitStoreLanes(Emitter &e, mlir::Value value, mlir::Value base,
+                    mlir::Value j, step::LanesAttr lanes);
+void emitKVStore(Emitter &e, mlir::Value value, step::KVKind kind,
+                 mlir::Value j, step::CacheAttr cache, step::LanesAttr lanes);
+/// {first, second} of the rotated pair.
+std::pair<mlir::Value, mlir::Value> emitRotate(Emitter &e, mlir::Value a,
+                                               mlir::Value b, mlir::Value table,
+                                               int64_t period, mlir::Value j);
+
+//===--- Barrier.cpp -------------------------------------------------------===//
+
+/// Body of the private function barrier(ctx, tid, n, prefetch, bytes), with
+/// the builder at its entry.
+void emitBarrier(Emitter &e, mlir::Value prefetch, mlir::Value bytes);
+
+//===--- Cache addressing (Attention.cpp) ----------------------------------===//
+
+/// Where positions of a KV cache lie: bytes from the cache's start.
+struct CacheAddress {
+  CacheAddress(Emitter &e, step::CacheAttr cache);
+  /// Slot of an absolute position.
+  mlir::Value slotOf(mlir::Value position);
+  /// K of (head, slot rounded down to 16, dim 0); V of (head, slot, dim 0).
+  mlir::Value key(mlir::Value head, mlir::Value slot);
+  mlir::Value value(mlir::Value head, mlir::Value slot);
+
+  Emitter &e;
+  int64_t heads, dim, paddedDim, ring, bytes;
+  mlir::Type element;
+  mlir::Value positions;
+};
+
+} // namespace sparkc
+
+#endif // SPARKC_CODEGEN_MICROKERNELS_KERNELS_H

@@ -1,0 +1,163 @@
+//===- Target.cpp - The processor a model is compiled for -----------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/object/Target.h"
+
+#include "sparkc_abi.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/IR/Function.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/SubtargetFeature.h"
+
+#include <mutex>
+
+using namespace llvm;
+using namespace sparkc;
+
+static const char tripleName[] = "x86_64-unknown-linux-gnu";
+
+static Expected<const Target *> lookupX86() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+  std::string message;
+  const Target *target = TargetRegistry::lookupTarget(Triple(tripleName), message);
+  if (!target)
+    return createStringError("this LLVM cannot generate code for x86-64: " +
+                             message);
+  return target;
+}
+
+/// What the baselines are, by LLVM's names (as far as vectors matter to a
+/// reader of an error message; the rest of a baseline came with or before it).
+static constexpr const char *v3Features[] = {
+    "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe", "popcnt", "xsave"};
+static constexpr const char *v4Features[] = {
+    "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
+
+/// Those of \p wanted that \p subtarget lacks, as text; empty if none.
+static std::string missing(const MCSubtargetInfo &subtarget,
+                           ArrayRef<const char *> wanted) {
+  std::string names;
+  for (const char *name : wanted)
+    if (!subtarget.checkFeatures(std::string("+") + name))
+      names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+
+Expected<TargetSpec> sparkc::resolveTarget(StringRef mcpu) {
+  Expected<const Target *> target = lookupX86();
+  if (!target)
+    return target.takeError();
+
+  TargetSpec spec;
+  SubtargetFeatures hostFeatures;
+  bool native = mcpu == "native";
+  spec.cpu = native ? sys::getHostCPUName().str() : mcpu.str();
+  if (native)
+    for (const auto &feature : sys::getHostCPUFeatures())
+      hostFeatures.AddFeature(feature.getKey(), feature.getValue());
+
+  // An unknown name would only be a warning below: ask for it first, of a
+  // subtarget that is surely good.
+  Triple triple(tripleName);
+  std::unique_ptr<MCSubtargetInfo> any(
+      (*target)->createMCSubtargetInfo(triple, "x86-64", ""));
+  if (spec.cpu.empty() || !any->isCPUStringValid(spec.cpu))
+    return createStringError("unknown CPU '" + spec.cpu +
+                             "' (names are those of LLVM, such as x86-64-v3, "
+                             "haswell, x86-64-v4, sapphirerapids, znver5)");
+  std::unique_ptr<MCSubtargetInfo> subtarget((*target)->createMCSubtargetInfo(
+      triple, spec.cpu, hostFeatures.getString()));
+
+  if (std::string lacks = missing(*subtarget, v3Features); !lacks.empty())
+    return createStringError("CPU '" + spec.cpu + "' lacks " + lacks +
+                             ": sparkc needs AVX2, FMA and F16C (x86-64-v3)");
+
+  auto has = [&](ArrayRef<const char *> wanted) {
+    return missing(*subtarget, wanted).empty();
+  };
+  if (!has(v4Features)) {
+    spec.baseline = "x86-64-v3";
+    spec.preferVectorWidth = 256;
+    spec.isa = SPARKC_ISA_AVX2;
+    if (has({"avxvnni"})) {
+      spec.isa = SPARKC_ISA_AVXVNNI;
+      spec.features = "+avxvnni";
+    }
+    return spec;
+  }
+
+  spec.baseline = "x86-64-v4";
+  spec.preferVectorWidth = 512;
+  spec.isa = SPARKC_ISA_AVX512;
+  SubtargetFeatures features;
+  if (has({"avx512vnni"})) {
+    spec.isa = SPARKC_ISA_AVX512VNNI;
+    features.AddFeature("avx512vnni");
+    if (has({"amx-tile", "amx-int8", "amx-bf16"})) {
+      spec.isa = SPARKC_ISA_AMX;
+      for (const char *name : {"amx-tile", "amx-int8", "amx-bf16"})
+        features.AddFeature(name);
+    }
+  }
+  if (has({"avx512vbmi"})) {
+    spec.abiFeatures |= SPARKC_CPU_AVX512VBMI;
+    features.AddFeature("avx512vbmi");
+  }
+  spec.features = features.getString();
+  return spec;
+}
+
+Expected<std::unique_ptr<TargetMachine>>
+sparkc::createTargetMachine(const TargetSpec &spec) {
+  Expected<const Target *> target = lookupX86();
+  if (!target)
+    return target.takeError();
+  TargetOptions options;
+  options.AllowFPOpFusion = FPOpFusion::Strict;
+  std::unique_ptr<TargetMachine> machine((*target)->createTargetMachine(
+      Triple(tripleName), spec.baseline, spec.features, options, Reloc::PIC_,
+      CodeModel::Small, CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return createStringError("LLVM made no code generator for " + spec.cpu);
+  return machine;
+}
+
+void sparkc::applyTarget(Module &module, const TargetSpec &spec,
+                         TargetMachine &machine) {
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
+  module.setPICLevel(PICLevel::BigPIC);
+  for (Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", spec.baseline);
+    function.addFnAttr("tune-cpu", spec.cpu);
+    if (!spec.features.empty())
+      function.addFnAttr("target-features", spec.features);
+    function.addFnAttr("prefer-vector-width", utostr(spec.preferVectorWidth));
+    // No idiom becomes a call of memset or memcpy: there is nobody to call.
+    function.addFnAttr("no-builtins");
+    // Nothing throws; tables for unwinding are for debuggers and profilers.
+    function.addFnAttr(Attribute::NoUnwind);
+    function.setUWTableKind(UWTableKind::Async);
+  }
+}

@@ -1,0 +1,65 @@
+//===- Target.h - The processor a model is compiled for ---------*- C++ -*-===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A CPU name becomes an instruction set of the ABI (`sparkc_isa`), and code is
+// generated for exactly that set, scheduled for that CPU: an object never uses
+// an instruction that its descriptor does not name, so a host can tell from the
+// descriptor alone whether it can run the object.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPARKC_CODEGEN_OBJECT_TARGET_H
+#define SPARKC_CODEGEN_OBJECT_TARGET_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace llvm {
+class Module;
+class TargetMachine;
+} // namespace llvm
+
+namespace sparkc {
+
+struct TargetSpec {
+  /// LLVM's name of the CPU: tuning, and `target` of the descriptor.
+  std::string cpu;
+  /// The baseline that `isa` builds on: "x86-64-v3" or "x86-64-v4".
+  std::string baseline;
+  /// What `isa` and `abiFeatures` add to the baseline: "+avx512vnni,...".
+  std::string features;
+  /// sparkc_isa.
+  uint32_t isa = 0;
+  /// sparkc_cpu_feature bits that the code may use. (BF16 and FP16 are left
+  /// out: no kernel needs them, and their instructions flush denormals.)
+  uint32_t abiFeatures = 0;
+  /// Widest vectors in bits, 256 or 512.
+  unsigned preferVectorWidth = 0;
+};
+
+/// The target of `--mcpu`: "native" (the CPU and the features of this host, a
+/// hypervisor's mask included) or an LLVM CPU name. Fails for a name that LLVM
+/// does not know and for CPUs below x86-64-v3 (AVX2, FMA, F16C).
+llvm::Expected<TargetSpec> resolveTarget(llvm::StringRef mcpu);
+
+/// A code generator for \p spec: x86-64 Linux ELF, position-independent, small
+/// code model, no floating-point contraction.
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+createTargetMachine(const TargetSpec &spec);
+
+/// Makes \p module one for \p spec: triple, data layout, and on every function
+/// the attributes of target, vector width and "no library calls".
+void applyTarget(llvm::Module &module, const TargetSpec &spec,
+                 llvm::TargetMachine &machine);
+
+} // namespace sparkc
+
+#endif // SPARKC_CODEGEN_OBJECT_TARGET_H
