@@ -19,18 +19,24 @@ from harness import GOLDEN, Failures, compile_model, read_safetensors, run_logit
 
 CASE = "base"
 
-# Ops of the fused stage, each in the epilogue or prologue region of a fused
-# linear. The op's result is replaced by its operand of the given number.
+# Ops of the fused stage, each in the prologue or epilogue region of a fused
+# linear. The op's result is replaced by its operand of the given number; None:
+# it has no result.
 DELETED = [
     ("spark.rms_norm", 0),
     ("spark.rope", 0),
+    ("spark.head_gate", 0),
     ("spark.geglu", 1),
-    ("spark.residual_add", 0),
+    ("spark.add", 1),
+    ("spark.kv_write", None),
 ]
 
 
 def delete_op(text, op, operand):
     """text without the first `op`; its uses take the operand's value instead."""
+    if operand is None:
+        shorter = re.sub(rf"^ *{re.escape(op)}\b.*\n", "", text, count=1, flags=re.MULTILINE)
+        return shorter if shorter != text else None
     match = re.search(rf"^ *(%[\w#]+) = {re.escape(op)}\b(.*)\n", text, re.MULTILINE)
     if not match:
         return None
@@ -38,7 +44,7 @@ def delete_op(text, op, operand):
     rest = text[match.end():]
     # The result's name may be used again in a later region: stop at the first
     # line that defines it anew.
-    again = re.search(rf"^ *{re.escape(match.group(1))} = ", rest, re.MULTILINE)
+    again = re.search(rf"^ *{re.escape(match.group(1))}(:\d+)? = ", rest, re.MULTILINE)
     end = again.start() if again else len(rest)
     used = re.sub(rf"{re.escape(match.group(1))}(?![\w#])", operands[operand], rest[:end])
     return text[:match.start()] + used + rest[end:]
