@@ -377,6 +377,129 @@ SPARKC_API uint32_t sparkc_default_threads(void);
  * Text: tokenizer, streaming decoder, sampler
  *===----------------------------------------------------------------------===*/
 
+/*
+ * The tokenizer travels in the weights file. The first call that needs it
+ * builds it (some tens of milliseconds); the model keeps it. All of these may
+ * be called from any thread; decoders and samplers belong to one at a time.
+ * Without a tokenizer they return SPARKC_NO_TOKENIZER, with one that is
+ * malformed, or asks for what is not implemented, SPARKC_FORMAT.
+ */
+
+/** What is known of a model's text side. */
+typedef struct sparkc_text_info {
+  size_t struct_size; /**< set by the caller */
+  uint32_t n_tokens;  /**< one more than the largest id with a text */
+  int32_t bos;        /**< starts a sequence, or -1 */
+  int32_t eos[8];     /**< each ends one; the first is the usual one */
+  uint32_t n_eos;     /**< may be 0 */
+  uint32_t adds_bos;  /**< 1 if SPARKC_TOKENIZE_ADD_SPECIAL adds the BOS */
+  /** What the model's authors advise for sampling; 1.0, 0.95 and 0 where the
+   *  model does not say. A temperature of 0 advises the likeliest token. */
+  double temperature;
+  double top_p;
+  uint32_t top_k; /**< 0: no limit */
+  uint32_t reserved;
+  const char *chat_template; /**< Jinja text, or NULL; lives as the model */
+} sparkc_text_info;
+
+/** Fills the first info->struct_size bytes of *info. */
+SPARKC_API sparkc_status sparkc_text_info_get(const sparkc_model *model,
+                                              sparkc_text_info *info,
+                                              sparkc_error *error);
+
+enum sparkc_tokenize_flags {
+  /** Put around the text what the model's config asks for: BOS, EOS, nothing.
+   *  A BOS that the text begins with is not doubled. */
+  SPARKC_TOKENIZE_ADD_SPECIAL = 1u << 0,
+  /** Special tokens written in the text become those tokens; else they are
+   *  text like any other (what a user typed should not be markup). */
+  SPARKC_TOKENIZE_PARSE_SPECIAL = 1u << 1
+};
+
+/**
+ * Writes the tokens of `text` (`bytes` bytes, at most 1 GiB, any content: each
+ * byte that is not UTF-8 counts as a U+FFFD) to `tokens`, at most `capacity`
+ * of them, and to *n_tokens how many there are: if that is more than
+ * `capacity`, call again with room for them. `tokens` may be NULL if
+ * `capacity` is 0.
+ */
+SPARKC_API sparkc_status sparkc_tokenize(const sparkc_model *model,
+                                         const char *text, size_t bytes,
+                                         uint32_t flags, int32_t *tokens,
+                                         size_t capacity, size_t *n_tokens,
+                                         sparkc_error *error);
+
+/**
+ * The bytes that a token stands for, *bytes of them: not a C string, and not
+ * always whole characters. Of a special token its name. NULL if there is no
+ * such token (or no tokenizer). Valid as long as the model.
+ */
+SPARKC_API const char *sparkc_token_text(const sparkc_model *model,
+                                         int32_t token, size_t *bytes);
+
+/** 1 if `token` ends a sequence, else 0. */
+SPARKC_API int sparkc_token_is_eos(const sparkc_model *model, int32_t token);
+
+/** Turns tokens into text as they come. */
+typedef struct sparkc_decoder sparkc_decoder;
+
+enum sparkc_decoder_flags {
+  /** Special tokens give their names; else nothing. */
+  SPARKC_DECODER_SHOW_SPECIAL = 1u << 0
+};
+
+SPARKC_API sparkc_status sparkc_decoder_create(const sparkc_model *model,
+                                               uint32_t flags,
+                                               sparkc_decoder **decoder,
+                                               sparkc_error *error);
+
+/** Destroys a decoder (NULL: nothing). */
+SPARKC_API void sparkc_decoder_destroy(sparkc_decoder *decoder);
+
+/**
+ * Takes the next token and gives the text that is complete with it: *bytes
+ * bytes at *text (then a 0), well-formed UTF-8, often none. Bytes that may
+ * still become a character are held back; bytes that cannot are replaced by
+ * U+FFFD. Valid until the next call on this decoder, even after the model was
+ * closed.
+ */
+SPARKC_API sparkc_status sparkc_decoder_add(sparkc_decoder *decoder,
+                                            int32_t token, const char **text,
+                                            size_t *bytes);
+
+/** Gives what is held back, replaced; the decoder can be used again. */
+SPARKC_API sparkc_status sparkc_decoder_finish(sparkc_decoder *decoder,
+                                               const char **text,
+                                               size_t *bytes);
+
+/** Chooses tokens from logits. Needs no model. */
+typedef struct sparkc_sampler sparkc_sampler;
+
+typedef struct sparkc_sampler_options {
+  size_t struct_size;
+  double temperature; /**< logits are divided by it; 0: the likeliest token */
+  double top_p;       /**< keep the likeliest that reach this sum; 0 or 1: all */
+  uint32_t top_k;     /**< keep the k likeliest; 0: all */
+  uint32_t reserved;
+  uint64_t seed; /**< same seed, same logits: same tokens, on any machine */
+} sparkc_sampler_options;
+
+SPARKC_API sparkc_status
+sparkc_sampler_create(const sparkc_sampler_options *options,
+                      sparkc_sampler **sampler, sparkc_error *error);
+
+/** Destroys a sampler (NULL: nothing). */
+SPARKC_API void sparkc_sampler_destroy(sparkc_sampler *sampler);
+
+/**
+ * Chooses one of `vocab` tokens: temperature, then top-k, then top-p. Equal
+ * logits: the lower id first. NaN counts as minus infinity; if no logit is
+ * above that, returns SPARKC_INVALID_ARGUMENT.
+ */
+SPARKC_API sparkc_status sparkc_sample(sparkc_sampler *sampler,
+                                       const float *logits, size_t vocab,
+                                       int32_t *token);
+
 #ifdef __cplusplus
 }
 #endif

@@ -31,8 +31,8 @@ public:
 
   /// Splits text[begin, end) and appends its parts, none of them empty.
   /// Without `parseSpecial` special tokens are text like any other.
-  void split(std::string_view text, size_t begin, size_t end,
-             bool parseSpecial, std::vector<Part> &parts) const;
+  void split(std::string_view text, size_t begin, size_t end, bool parseSpecial,
+             std::vector<Part> &parts) const;
 
 private:
   struct Node {

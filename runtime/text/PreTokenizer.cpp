@@ -52,13 +52,13 @@ bool PreTokenizer::compile(const std::vector<SplitSpec> &splits,
     if (!split.literal && !translateRegex(split.pattern, source, error))
       return false;
     const uint32_t options =
-        PCRE2_UTF | (split.literal ? PCRE2_LITERAL
-                                   : PCRE2_UCP | PCRE2_MULTILINE);
+        PCRE2_UTF |
+        (split.literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE);
     int code;
     PCRE2_SIZE offset;
-    Pattern pattern(pcre2_compile(
-        reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), options,
-        &code, &offset, context.get()));
+    Pattern pattern(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()),
+                                  source.size(), options, &code, &offset,
+                                  context.get()));
     if (!pattern) {
       error = "a pattern does not compile: " + pcreMessage(code);
       return false;

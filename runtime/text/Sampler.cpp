@@ -160,7 +160,8 @@ int32_t Sampler::sample(const float *logits, size_t n) {
   for (size_t i = 0; i < n; ++i)
     total += kept(i);
   if (options.topP < 1) {
-    auto target = static_cast<uint64_t>(std::ceil(options.topP * double(total)));
+    auto target =
+        static_cast<uint64_t>(std::ceil(options.topP * double(total)));
     cut = cutAt(logits, n, std::max<uint64_t>(target, 1), kept);
     total = 0;
     for (size_t i = 0; i < n; ++i)

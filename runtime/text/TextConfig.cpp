@@ -31,8 +31,8 @@ std::string sparkc::typeOf(const Json &value) {
 }
 
 std::string sparkc::shown(const Json &value) {
-  std::string text =
-      value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true,
+                                Json::error_handler_t::replace);
   if (text.size() > 60)
     text = text.substr(0, 57) + "...";
   return text;

@@ -119,8 +119,8 @@ bool Tokenizer::addMerges(std::string &error) {
                 quoted(name) + " is not in the vocabulary";
         return false;
       }
-    merges.insert({l->second, r->second, static_cast<uint32_t>(rank),
-                   result->second});
+    merges.insert(
+        {l->second, r->second, static_cast<uint32_t>(rank), result->second});
   }
   return true;
 }

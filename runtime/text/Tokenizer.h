@@ -76,6 +76,10 @@ public:
 
   /// The token that starts a sequence, or -1.
   int32_t bos() const { return bosId; }
+  /// Whether encode puts it before a text.
+  bool addsBos() const {
+    return bosId >= 0 && !prefix.empty() && prefix[0] == bosId;
+  }
   /// The tokens that end one: the first is the usual one.
   const std::vector<int32_t> &eos() const { return eosIds; }
   bool isEos(int32_t id) const;

@@ -14,7 +14,6 @@
 #include "runtime/text/Json.h"
 #include "runtime/text/TokenizerSpec.h"
 
-
 using namespace sparkc;
 
 namespace {
@@ -82,8 +81,7 @@ public:
     if (where != Vocab)
       return scalar(Json(value));
     if (value > kMaxTokenId)
-      return fail("model.vocab: id " + std::to_string(value) +
-                  " is too large");
+      return fail("model.vocab: id " + std::to_string(value) + " is too large");
     spec.vocab.push_back({vocabKey, static_cast<uint32_t>(value)});
     return true;
   }
@@ -212,8 +210,9 @@ private:
 
   bool scalar(Json &&value) {
     if (where != Elsewhere)
-      return fail(whereName() + (where == Vocab ? ": an id is not a number in range"
-                                                : ": an entry is not a string"));
+      return fail(whereName() + (where == Vocab
+                                     ? ": an id is not a number in range"
+                                     : ": an entry is not a string"));
     return builder.put(std::move(value)) || duplicate();
   }
 
@@ -221,9 +220,7 @@ private:
     return builder.begin(std::move(value)) || duplicate();
   }
 
-  bool duplicate() {
-    return fail("duplicate key in '" + topKey + "'");
-  }
+  bool duplicate() { return fail("duplicate key in '" + topKey + "'"); }
 
   PoolString intern(std::string_view text) {
     PoolString s{static_cast<uint32_t>(spec.pool.size()),
@@ -309,8 +306,7 @@ private:
       } else if (key == "dropout" || key == "continuing_subword_prefix" ||
                  key == "end_of_word_suffix") {
         if (!isOff(v))
-          return fail("model." + key + ": " + shown(v) +
-                      " is not supported");
+          return fail("model." + key + ": " + shown(v) + " is not supported");
       } else if (key == "ignore_merges") {
         if (!v.is_boolean())
           return fail("model.ignore_merges: not true or false");
@@ -333,8 +329,8 @@ private:
     if (!value.is_array())
       return fail("added_tokens: not an array");
     for (const Json &entry : value) {
-      std::string name = "added_tokens[" + std::to_string(spec.added.size()) +
-                         "]";
+      std::string name =
+          "added_tokens[" + std::to_string(spec.added.size()) + "]";
       if (!entry.is_object())
         return fail(name + ": not an object");
       AddedToken token;
@@ -425,8 +421,7 @@ private:
           return fail("pre_tokenizer: Split without a pattern");
         const std::string kind = v.begin().key();
         if (kind != "Regex" && kind != "String")
-          return fail("pre_tokenizer: pattern '" + kind +
-                      "' is not supported");
+          return fail("pre_tokenizer: pattern '" + kind + "' is not supported");
         out.pattern = v.begin()->get<std::string>();
         out.literal = kind == "String";
         sawPattern = true;
