@@ -61,22 +61,23 @@ static llvm::Expected<LogicalWeight> resolve(const Wanted &wanted,
   for (const std::string &name : wanted.stored) {
     const TensorSet::Entry *entry = tensors.find(name);
     if (entry && found)
-      return importError(
-          tensors.origin(),
-          "tensor " + quoted(name) + " and " + quoted(found->info->name) +
-              " are both there; only one can be the " + wanted.name);
+      return importError(tensors.origin(),
+                         "tensor " + quotedName(name) + " and " +
+                             quotedName(found->info->name) +
+                             " are both there; only one can be the " +
+                             wanted.name);
     if (entry)
       found = entry;
   }
   if (!found)
     return importError(tensors.origin(), "tensor " +
-                                             quoted(wanted.stored.front()) +
+                                             quotedName(wanted.stored.front()) +
                                              " is missing; expected shape " +
                                              shapeText(wanted.shape));
   const TensorInfo &info = *found->info;
   auto fail = [&](const llvm::Twine &message) {
     return importError(found->file->path(),
-                       "tensor " + quoted(info.name) + ": " + message);
+                       "tensor " + quotedName(info.name) + ": " + message);
   };
   if (info.shape != wanted.shape)
     return fail("expected shape " + shapeText(wanted.shape) +
@@ -104,13 +105,13 @@ static llvm::Error judgeExtra(llvm::StringRef name,
       (config.tied && name == "lm_head.weight"))
     return llvm::Error::success();
   if (name.ends_with(".bias"))
-    return importError(path, "tensor " + quoted(name) +
+    return importError(path, "tensor " + quotedName(name) +
                                  " is a bias; biases are not supported");
   if (name.starts_with("model.layers."))
-    return importError(path, "tensor " + quoted(name) +
+    return importError(path, "tensor " + quotedName(name) +
                                  " is not part of a Spark-X2.5 model of " +
                                  llvm::Twine(config.layers) + " layers");
-  notes.push_back(path + ": tensor " + quoted(name) +
+  notes.push_back(path + ": tensor " + quotedName(name) +
                   " is not part of the model and is ignored");
   return llvm::Error::success();
 }

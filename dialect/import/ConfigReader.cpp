@@ -9,6 +9,7 @@
 #include "dialect/import/Json.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
@@ -21,7 +22,11 @@ using llvm::Twine;
 
 std::string sparkc::shown(const json::Value &value) {
   std::string text;
-  llvm::raw_string_ostream(text) << value;
+  llvm::raw_string_ostream out(text);
+  if (value.kind() == json::Value::Number && !value.getAsInteger())
+    out << llvm::format("%g", *value.getAsNumber());
+  else
+    out << value;
   if (text.size() > 60)
     text = json::fixUTF8(StringRef(text).take_front(60)) + "...";
   return text;
@@ -95,7 +100,7 @@ void ConfigReader::refuseUnknown(llvm::ArrayRef<StringLiteral> known) {
   for (StringRef key : sortedKeys(object)) {
     const json::Value &value = *object.get(key);
     if (!isOff(value) && !llvm::is_contained(known, key))
-      fail("unknown key " + quoted(where + key.str()) + " (" + shown(value) +
-           ") may change what the model computes");
+      fail("unknown key " + quotedName(where + key.str()) + " (" +
+           shown(value) + ") may change what the model computes");
   }
 }

@@ -31,7 +31,7 @@ llvm::Error sparkc::importError(llvm::StringRef path,
                                  oneLine(path) + ": " + oneLine(message.str()));
 }
 
-std::string sparkc::quoted(llvm::StringRef text) {
+std::string sparkc::quotedName(llvm::StringRef text) {
   constexpr size_t most = 120;
   bool cut = text.size() > most;
   std::string shown = llvm::json::fixUTF8(text.take_front(most));

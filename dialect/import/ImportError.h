@@ -21,7 +21,7 @@ llvm::Error importError(llvm::StringRef path, const llvm::Twine &message);
 
 /// Text from a file, fit for a message: in single quotes, control characters
 /// and invalid UTF-8 escaped, long text cut.
-std::string quoted(llvm::StringRef text);
+std::string quotedName(llvm::StringRef text);
 
 } // namespace sparkc
 

@@ -87,7 +87,7 @@ llvm::Expected<json::Object> sparkc::parseJsonObject(llvm::StringRef text,
     return importError(path,
                        "the JSON is " + kindOf(*value) + ", not an object");
   if (std::optional<std::string> key = duplicateKey(text))
-    return importError(path, "key " + quoted(*key) + " stands twice");
+    return importError(path, "key " + quotedName(*key) + " stands twice");
   return std::move(*object);
 }
 

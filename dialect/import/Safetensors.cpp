@@ -42,7 +42,7 @@ public:
 
 private:
   llvm::Error fail(llvm::StringRef name, const llvm::Twine &message) {
-    return importError(path, "tensor " + quoted(name) + ": " + message);
+    return importError(path, "tensor " + quotedName(name) + ": " + message);
   }
   llvm::Error shape(TensorInfo &info, const json::Object &entry);
   llvm::Error range(TensorInfo &info, const json::Object &entry);
@@ -126,7 +126,7 @@ llvm::Expected<TensorInfo> HeaderReader::tensor(llvm::StringRef name,
     return fail(name, "has no dtype string");
   std::optional<DType> known = dtypeFromName(*dtype);
   if (!known)
-    return fail(name, "unknown dtype " + quoted(*dtype));
+    return fail(name, "unknown dtype " + quotedName(*dtype));
   TensorInfo info{name.str(), *known, {}, 0, 0};
   if (llvm::Error error = shape(info, *entry))
     return error;
@@ -142,8 +142,8 @@ llvm::Error HeaderReader::metadata(const json::Value &value) {
                        "__metadata__ is " + kindOf(value) + ", not an object");
   for (llvm::StringRef key : sortedKeys(*object))
     if (!object->getString(key))
-      return importError(path,
-                         "__metadata__: " + quoted(key) + " is not a string");
+      return importError(path, "__metadata__: " + quotedName(key) +
+                                   " is not a string");
   return llvm::Error::success();
 }
 
@@ -158,7 +158,7 @@ llvm::Error HeaderReader::layout(llvm::MutableArrayRef<TensorInfo> tensors) {
   for (const TensorInfo &info : tensors) {
     if (info.offset < end)
       return fail(info.name,
-                  "its bytes overlap those of " + quoted(last->name));
+                  "its bytes overlap those of " + quotedName(last->name));
     if (info.offset > end)
       return fail(info.name, llvm::Twine(info.offset - end) +
                                  " bytes before it belong to no tensor");

@@ -38,11 +38,11 @@ sparkc::parseShardIndex(llvm::StringRef text, llvm::StringRef path) {
   for (llvm::StringRef name : sortedKeys(*map)) {
     std::optional<llvm::StringRef> shard = map->getString(name);
     if (!shard)
-      return importError(path, "weight_map: the shard of " + quoted(name) +
+      return importError(path, "weight_map: the shard of " + quotedName(name) +
                                    " is not a string");
     if (shard->empty() || *shard == "." || *shard == ".." ||
         shard->contains('/') || shard->contains('\\') || shard->contains('\0'))
-      return importError(path, "weight_map: " + quoted(*shard) +
+      return importError(path, "weight_map: " + quotedName(*shard) +
                                    " is not a plain file name");
     shards[name.str()] = shard->str();
   }
@@ -75,11 +75,11 @@ llvm::Error TensorSet::openShards(llvm::StringRef directory) {
     for (const TensorInfo &info : shard->tensors()) {
       auto it = index->find(info.name);
       if (it == index->end())
-        return importError(path, "tensor " + quoted(info.name) + " is not in " +
-                                     quoted(source));
+        return importError(path, "tensor " + quotedName(info.name) +
+                                     " is not in " + quotedName(source));
       if (it->second != name)
-        return importError(path, "tensor " + quoted(info.name) +
-                                     " belongs in " + quoted(it->second) +
+        return importError(path, "tensor " + quotedName(info.name) +
+                                     " belongs in " + quotedName(it->second) +
                                      " by the index");
     }
     opened.push_back(std::move(*shard));
@@ -88,7 +88,7 @@ llvm::Error TensorSet::openShards(llvm::StringRef directory) {
   for (const auto &[tensor, shard] : *index)
     if (!byName.count(tensor))
       return importError(inside(directory, shard),
-                         "tensor " + quoted(tensor) +
+                         "tensor " + quotedName(tensor) +
                              " is missing, though the index puts it here");
   return llvm::Error::success();
 }
