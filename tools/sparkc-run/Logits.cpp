@@ -1,0 +1,138 @@
+//===- Logits.cpp - sparkc-run --tokens FILE --logits OUT -----------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/sparkc-run/Run.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <unistd.h>
+#include <vector>
+
+using namespace sparkc::run;
+
+/// Reads a whole file of white-space separated token ids.
+static bool readTokens(const std::string &path, std::vector<int32_t> &tokens,
+                       std::string &why) {
+  std::FILE *in = std::fopen(path.c_str(), "rb");
+  if (!in) {
+    why = path + ": " + std::strerror(errno);
+    return false;
+  }
+  std::string text;
+  char buffer[1 << 16];
+  while (size_t n = std::fread(buffer, 1, sizeof buffer, in))
+    text.append(buffer, n);
+  bool bad = std::ferror(in);
+  std::fclose(in);
+  if (bad) {
+    why = path + ": cannot read";
+    return false;
+  }
+  const char *white = " \t\r\n\v\f";
+  for (size_t at = text.find_first_not_of(white); at != std::string::npos;) {
+    size_t end = std::min(text.find_first_of(white, at), text.size());
+    int32_t id = 0;
+    const char *from = text.data() + at, *to = text.data() + end;
+    auto [stop, code] = std::from_chars(from, to, id);
+    if (code != std::errc() || stop != to) {
+      why = path + ": not a token id: '" +
+            text.substr(at, std::min<size_t>(end - at, 40)) + "'";
+      return false;
+    }
+    tokens.push_back(id);
+    at = text.find_first_not_of(white, end);
+  }
+  if (tokens.empty()) {
+    why = path + ": no token ids";
+    return false;
+  }
+  return true;
+}
+
+namespace {
+/// A file that has its name only once it is complete.
+class Output {
+public:
+  explicit Output(const std::string &path)
+      : path(path), temporary(path + ".part") {
+    file = std::fopen(temporary.c_str(), "wb");
+  }
+  ~Output() {
+    if (file) {
+      std::fclose(file);
+      std::remove(temporary.c_str());
+    }
+  }
+  bool write(const float *rows, size_t count) {
+    return file && std::fwrite(rows, sizeof(float), count, file) == count;
+  }
+  bool finish() {
+    bool good = std::fflush(file) == 0;
+    good &= std::fclose(file) == 0;
+    file = nullptr;
+    if (good && std::rename(temporary.c_str(), path.c_str()) == 0)
+      return true;
+    int code = errno;
+    std::remove(temporary.c_str());
+    errno = code;
+    return false;
+  }
+  bool isOpen() const { return file != nullptr; }
+
+private:
+  std::string path, temporary;
+  std::FILE *file;
+};
+} // namespace
+
+int sparkc::run::runLogits(const Options &options) {
+  std::vector<int32_t> tokens;
+  std::string why;
+  if (!readTokens(options.tokens, tokens, why))
+    return error(why);
+  ModelPtr model;
+  sparkc_model_info info;
+  SessionPtr session;
+  if (!openModel(options, model, info))
+    return 1;
+  // Room for the tokens at least, so that a long file needs no --context.
+  uint64_t context = std::max<uint64_t>(info.default_context, tokens.size());
+  if (!openSession(options, model, std::min(context, info.max_context),
+                   session))
+    return 1;
+
+  const size_t vocab = info.vocab;
+  size_t chunk = options.prefillChunk;
+  if (!chunk) // rows of 64 MiB
+    chunk = std::max<size_t>(1, (size_t(64) << 20) / (vocab * sizeof(float)));
+  if (options.decode)
+    chunk = 1;
+  chunk = std::min(chunk, tokens.size());
+  std::vector<float> rows(chunk * vocab);
+  Output out(options.logits);
+  if (!out.isOpen())
+    return error(options.logits + ": " + std::strerror(errno));
+  for (size_t done = 0; done < tokens.size();) {
+    size_t n = std::min(chunk, tokens.size() - done);
+    sparkc_status status =
+        options.decode ? sparkc_decode(session.get(), tokens[done], rows.data())
+                       : sparkc_prefill(session.get(), tokens.data() + done, n,
+                                        SPARKC_PREFILL_ALL_LOGITS, rows.data());
+    if (status != SPARKC_OK)
+      return error(options.tokens + ": " +
+                   sparkc_session_message(session.get()));
+    if (!out.write(rows.data(), n * vocab))
+      return error(options.logits + ": " + std::strerror(errno));
+    done += n;
+  }
+  if (!out.finish())
+    return error(options.logits + ": " + std::strerror(errno));
+  return 0;
+}
