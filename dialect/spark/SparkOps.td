@@ -131,7 +131,6 @@ def Spark_YieldOp : Spark_Op<"yield", [Pure, Terminator, ReturnLike,
   let summary = "Ends a region of the dialect and gives its results";
   let arguments = (ins Variadic<Spark_Activation>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
-  let builders = [OpBuilder<(ins), [{}]>];
 }
 
 //===----------------------------------------------------------------------===//

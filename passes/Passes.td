@@ -1,0 +1,236 @@
+//===- Passes.td - sparkc's passes -------------------------*- tablegen -*-===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One entry a pass, in alphabetical order; each has a .cpp of its own and a
+// test in test/passes of the pass's name.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SPARKC_PASSES
+#define SPARKC_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def SparkCheckConfig : Pass<"spark-check-config", "::mlir::ModuleOp"> {
+  let summary = "Checks a model's graph against its config";
+  let description = [{
+    Verifiers see one op at a time; this pass sees the model. It refuses a
+    module unless
+
+    - it has one `spark.config` and one function `@step` of a token and a
+      position, which gives one row of `vocab` logits,
+    - the layers are numbered 0, 1, … and each takes the result of the one
+      before; there are as many as the config says,
+    - activations have the config's sizes: `hidden` between layers, `heads` and
+      `kv_heads` times `head_dim` in attention, `intermediate` at `spark.geglu`,
+    - every layer writes, then reads, one cache of its own; caches have the
+      config's `kv_heads` and `head_dim` and one element type; a sliding
+      layer's ring holds `window + prefill_block - 1` positions, a full layer's
+      cache is no ring; every position is the step's,
+    - windows are the config's or 0, scores are scaled by 1/sqrt(`head_dim`),
+      and all layers use one chunk; layers of one kind use one rope, and a
+      layer's queries and keys the same,
+    - all norms have one epsilon, and no weight or cache is left over.
+
+    It changes nothing, and holds for the fused form as well.
+  }];
+}
+
+def SparkFuseGeglu : Pass<"spark-fuse-geglu", "::mlir::func::FuncOp"> {
+  let summary = "Moves erf-GELU times up into one fused linear";
+  let description = [{
+    Two linears of one input whose results only meet in a `spark.geglu` become
+    the two segments of one fused linear, gate first.
+
+    ```mlir
+    %g = spark.linear %n, @gate_proj : tensor<1x8xf32> -> tensor<1x16xf32>
+    %u = spark.linear %n, @up_proj : tensor<1x8xf32> -> tensor<1x16xf32>
+    %f = spark.geglu %g, %u : tensor<1x16xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %f = spark.fused_linear (%n) prologue {
+    ^bb0(%a: tensor<1x8xf32>):
+      spark.yield %a : tensor<1x8xf32>
+    } segments [@gate_proj, @up_proj] epilogue {
+    ^bb0(%g: tensor<1x16xf32>, %u: tensor<1x16xf32>):
+      %r = spark.geglu %g, %u : tensor<1x16xf32>
+      spark.yield %r : tensor<1x16xf32>
+    } : (tensor<1x8xf32>) -> tensor<1x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::sparkc::spark::SparkDialect"];
+}
+
+def SparkFuseHeadGate : Pass<"spark-fuse-head-gate", "::mlir::func::FuncOp"> {
+  let summary = "Folds the head gate's rows into QKV, the gate into out_proj";
+  let description = [{
+    The linear that computes a head gate joins the one other linear of the same
+    input as a second segment: a few rows are no phase of their own. The
+    `spark.head_gate` itself moves into the prologue of the linear that reads
+    it.
+
+    ```mlir
+    %qkv = spark.linear %n, @q_k_v_proj : tensor<1x8xf32> -> tensor<1x16xf32>
+    %g = spark.linear %n, @g_proj : tensor<1x8xf32> -> tensor<1x2xf32>
+    …
+    %h = spark.head_gate %o, %g : tensor<1x8xf32>, tensor<1x2xf32>
+    %y = spark.linear %h, @out_proj : tensor<1x8xf32> -> tensor<1x8xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %qkv, %g = spark.fused_linear (%n) prologue {
+    ^bb0(%a: tensor<1x8xf32>):
+      spark.yield %a : tensor<1x8xf32>
+    } segments [@q_k_v_proj, @g_proj] epilogue {
+    ^bb0(%y0: tensor<1x16xf32>, %y1: tensor<1x2xf32>):
+      spark.yield %y0, %y1 : tensor<1x16xf32>, tensor<1x2xf32>
+    } : (tensor<1x8xf32>) -> (tensor<1x16xf32>, tensor<1x2xf32>)
+    …
+    %y = spark.fused_linear (%o, %g) prologue {
+    ^bb0(%a: tensor<1x8xf32>, %b: tensor<1x2xf32>):
+      %h = spark.head_gate %a, %b : tensor<1x8xf32>, tensor<1x2xf32>
+      spark.yield %h : tensor<1x8xf32>
+    } segments [@out_proj] epilogue { … }
+    ```
+  }];
+  let dependentDialects = ["::sparkc::spark::SparkDialect"];
+}
+
+def SparkFuseNorm : Pass<"spark-fuse-norm", "::mlir::func::FuncOp"> {
+  let summary = "Moves RMSNorm into the prologue of the linears that read it";
+  let description = [{
+    Every linear that reads a `spark.rms_norm` gets a copy of it in its prologue
+    and reads the residual instead. Nothing happens unless all users of the norm
+    are such linears.
+
+    ```mlir
+    %n = spark.rms_norm %x, @norm eps 1.0e-06 : tensor<1x8xf32>
+    %y = spark.linear %n, @w : tensor<1x8xf32> -> tensor<1x16xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %y = spark.fused_linear (%x) prologue {
+    ^bb0(%a: tensor<1x8xf32>):
+      %n = spark.rms_norm %a, @norm eps 1.0e-06 : tensor<1x8xf32>
+      spark.yield %n : tensor<1x8xf32>
+    } segments [@w] epilogue {
+    ^bb0(%r: tensor<1x16xf32>):
+      spark.yield %r : tensor<1x16xf32>
+    } : (tensor<1x8xf32>) -> tensor<1x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::sparkc::spark::SparkDialect"];
+}
+
+def SparkFuseResidual : Pass<"spark-fuse-residual", "::mlir::func::FuncOp"> {
+  let summary = "Moves the residual addition into the epilogue of its linear";
+  let description = [{
+    A `spark.add` of a linear's result, which nothing else reads, and a value
+    that is there before the linear moves into the linear's epilogue.
+
+    ```mlir
+    %y = spark.linear %f, @down_proj : tensor<1x16xf32> -> tensor<1x8xf32>
+    %s = spark.add %x, %y : tensor<1x8xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %s = spark.fused_linear (%f) prologue {
+    ^bb0(%a: tensor<1x16xf32>):
+      spark.yield %a : tensor<1x16xf32>
+    } segments [@down_proj] epilogue {
+    ^bb0(%y: tensor<1x8xf32>):
+      %r = spark.add %x, %y : tensor<1x8xf32>
+      spark.yield %r : tensor<1x8xf32>
+    } : (tensor<1x16xf32>) -> tensor<1x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::sparkc::spark::SparkDialect"];
+}
+
+def SparkFuseRopeKV : Pass<"spark-fuse-rope-kv", "::mlir::func::FuncOp"> {
+  let summary = "Moves RoPE and the cache write into the epilogue of QKV";
+  let description = [{
+    The split of a linear's rows into queries, keys and values, the rope of
+    queries and keys, and the write to the cache become its epilogue; only the
+    turned queries leave it. Nothing happens where one of those values is read
+    elsewhere, or where an op with side effects stands between.
+
+    ```mlir
+    %qkv = spark.linear %n, @q_k_v_proj : tensor<1x8xf32> -> tensor<1x16xf32>
+    %q, %k, %v = spark.split %qkv : tensor<1x16xf32>
+      -> tensor<1x8xf32>, tensor<1x4xf32>, tensor<1x4xf32>
+    %qr = spark.rope %q at %pos heads 2 rope <theta = 1.0e+04, width = 4>
+      : tensor<1x8xf32>
+    %kr = spark.rope %k at %pos heads 1 rope <theta = 1.0e+04, width = 4>
+      : tensor<1x4xf32>
+    spark.kv_write %kr, %v, @kv.0 at %pos : tensor<1x4xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %qr = spark.fused_linear (%n) prologue {
+    ^bb0(%a: tensor<1x8xf32>):
+      spark.yield %a : tensor<1x8xf32>
+    } segments [@q_k_v_proj] epilogue {
+    ^bb0(%qkv: tensor<1x16xf32>):
+      %q, %k, %v = spark.split %qkv : …
+      %r = spark.rope %q …
+      %s = spark.rope %k …
+      spark.kv_write %s, %v, @kv.0 at %pos : tensor<1x4xf32>
+      spark.yield %r : tensor<1x8xf32>
+    } : (tensor<1x8xf32>) -> tensor<1x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::sparkc::spark::SparkDialect"];
+}
+
+def SparkQuantize : Pass<"spark-quantize", "::mlir::ModuleOp"> {
+  let summary = "Decides how each weight is stored";
+  let description = [{
+    Sets the types of the weights. Vectors are always stored as f32. `scheme`
+    decides the matrices:
+
+    - `stored`: as the checkpoint has them; f16 is widened to f32,
+    - `f32`, `bf16`: this type, whatever the checkpoint has (a conversion to
+      bf16 rounds to nearest even).
+
+    It depends on the weights' sources alone, so that a second run changes what
+    the first decided. `spark.config` keeps the scheme in words: the type of all
+    matrices, or `mixed`.
+
+    ```mlir
+    spark.weight @norm : tensor<8xbf16> from <"a", BF16, offset = 0, bytes = 16>
+    spark.weight @embedding : tensor<4x8xbf16>
+      from <"a", BF16, offset = 16, bytes = 64>
+    ```
+
+    becomes with `scheme=stored`
+
+    ```mlir
+    spark.weight @norm : tensor<8xf32> from <"a", BF16, offset = 0, bytes = 16>
+    spark.weight @embedding : tensor<4x8xbf16>
+      from <"a", BF16, offset = 16, bytes = 64>
+    ```
+  }];
+  let options = [
+    Option<"scheme", "scheme", "std::string", /*default=*/"\"stored\"",
+           "How matrices are stored: stored, f32 or bf16">
+  ];
+  let dependentDialects = ["::sparkc::spark::SparkDialect"];
+}
+
+#endif // SPARKC_PASSES

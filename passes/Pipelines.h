@@ -1,0 +1,44 @@
+//===- Pipelines.h - The stages of the compiler -----------------*- C++ -*-===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A named pipeline for each stage, used alike by sparkc and sparkc-opt.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPARKC_PASSES_PIPELINES_H
+#define SPARKC_PASSES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace sparkc {
+
+struct GraphPipelineOptions
+    : mlir::PassPipelineOptions<GraphPipelineOptions> {
+  Option<std::string> scheme{
+      *this, "scheme",
+      llvm::cl::desc("How matrices are stored: stored, f32 or bf16"),
+      llvm::cl::init("stored")};
+};
+
+struct FusePipelineOptions : mlir::PassPipelineOptions<FusePipelineOptions> {};
+
+/// sparkc-graph-pipeline: from an imported graph to one whose weights have the
+/// types in which they will be stored.
+void buildGraphPipeline(mlir::OpPassManager &pm,
+                        const GraphPipelineOptions &options);
+
+/// sparkc-fuse-pipeline: from there to four fused linears and one attention a
+/// layer.
+void buildFusePipeline(mlir::OpPassManager &pm,
+                       const FusePipelineOptions &options);
+
+/// Makes the pipelines known by name. Call once.
+void registerSparkcPipelines();
+
+} // namespace sparkc
+
+#endif // SPARKC_PASSES_PIPELINES_H
