@@ -9,81 +9,107 @@
 #include "codegen/object/Link.h"
 
 #include "lld/Common/Driver.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/BinaryFormat/Magic.h"
+#include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <fcntl.h>
 #include <mutex>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
 
 using namespace llvm;
 using namespace sparkc;
 
+static Error writeError(StringRef path, std::error_code code) {
+  return createStringError(code, path + ": cannot write: " + code.message());
+}
+
+static Error writeFile(StringRef path, StringRef bytes, unsigned mode) {
+  // Renaming would put a plain file in the place of a device.
+  if (sys::fs::exists(path) && !sys::fs::is_regular_file(path))
+    return createStringError(path + ": cannot write: not a regular file");
+  int descriptor;
+  SmallString<128> temporary;
+  if (std::error_code code = sys::fs::createUniqueFile(
+          path + ".%%%%%%%%.tmp", descriptor, temporary, sys::fs::OF_None,
+          mode))
+    return writeError(path, code);
+  raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
+  stream << bytes;
+  stream.close();
+  std::error_code code = stream.error();
+  stream.clear_error();
+  if (!code)
+    code = sys::fs::rename(temporary, path);
+  if (!code)
+    return Error::success();
+  sys::fs::remove(temporary);
+  return writeError(path, code);
+}
+
+Error sparkc::writeFileAtomically(StringRef path, StringRef bytes) {
+  return writeFile(path, bytes, sys::fs::all_read | sys::fs::all_write);
+}
+
 namespace {
 
-/// A new file beside \p path, removed when this goes out of scope unless it was
-/// renamed to \p path.
-class TemporaryFile {
+/// A file descriptor, closed at the end.
+class Descriptor {
 public:
-  explicit TemporaryFile(StringRef path) : target(path) {}
-  ~TemporaryFile() {
-    if (!name.empty())
-      sys::fs::remove(name);
+  explicit Descriptor(int number) : number(number) {}
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+
+  void close() {
+    if (number >= 0)
+      ::close(number);
+    number = -1;
   }
+  /// A name by which this process can open it again.
+  std::string path() const { return "/proc/self/fd/" + std::to_string(number); }
 
-  Error create() {
-    int descriptor;
-    // An unnamed program's files are for everyone, subject to the umask.
-    if (std::error_code code = sys::fs::createUniqueFile(
-            target + ".%%%%%%%%.tmp", descriptor, name,
-            sys::fs::OF_None, sys::fs::all_read | sys::fs::all_write)) {
-      name.clear();
-      return createStringError(code, target + ": cannot write: " +
-                                         code.message());
-    }
-    stream = std::make_unique<raw_fd_ostream>(descriptor, /*shouldClose=*/true);
-    return Error::success();
-  }
-
-  Error write(StringRef bytes) {
-    *stream << bytes;
-    stream->close();
-    std::error_code code = stream->error();
-    stream->clear_error();
-    if (code)
-      return createStringError(code, target + ": cannot write: " +
-                                         code.message());
-    return Error::success();
-  }
-
-  Error keep() {
-    if (std::error_code code = sys::fs::rename(name, target))
-      return createStringError(code, target + ": cannot write: " +
-                                         code.message());
-    name.clear();
-    return Error::success();
-  }
-
-  StringRef path() const { return name; }
-
-private:
-  std::string target;
-  SmallString<128> name;
-  std::unique_ptr<raw_fd_ostream> stream;
+  int number;
 };
 
 } // namespace
 
-Error sparkc::writeFileAtomically(StringRef path, StringRef bytes) {
-  TemporaryFile file(path);
-  if (Error error = file.create())
-    return error;
-  if (Error error = file.write(bytes))
-    return error;
-  return file.keep();
+static Error writeAll(int descriptor, StringRef bytes) {
+  while (!bytes.empty()) {
+    ssize_t n =
+        sys::RetryAfterSignal(-1, ::write, descriptor, bytes.data(),
+                              bytes.size());
+    if (n < 0)
+      return errorCodeToError(errnoAsErrorCode());
+    bytes = bytes.drop_front(n);
+  }
+  return Error::success();
+}
+
+static SmallVector<char, 0> readAll(int descriptor) {
+  SmallVector<char, 0> bytes;
+  char buffer[65536];
+  for (;;) {
+    ssize_t n = sys::RetryAfterSignal(
+        -1, [&] { return ::read(descriptor, buffer, sizeof buffer); });
+    if (n <= 0)
+      return bytes;
+    bytes.append(buffer, buffer + n);
+  }
+}
+
+static void replaceAll(std::string &text, StringRef from, StringRef to) {
+  for (size_t at = text.find(from); at != std::string::npos;
+       at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
 }
 
 /// lld's "ld.lld: error: ..." lines as one, without their prefix.
@@ -102,40 +128,65 @@ static std::string summarize(StringRef output) {
   return summary.empty() ? "lld failed" : summary;
 }
 
-Error sparkc::linkSharedObject(StringRef object, StringRef path,
-                               const LinkOptions &options) {
-  TemporaryFile input(path);
-  if (Error error = input.create())
-    return error;
-  if (Error error = input.write(object))
-    return error;
-  TemporaryFile output(path);
-  if (Error error = output.create())
+/// Runs lld from memory to memory. It maps a file that it writes, and would die
+/// of SIGBUS when the disk gets full: so it is given a pipe to write to.
+static Expected<SmallVector<char, 0>> link(StringRef object,
+                                           const LinkOptions &options) {
+  // Anything else would be taken for a linker script.
+  if (identify_magic(object) != file_magic::elf_relocatable)
+    return createStringError("not an ELF object");
+  Descriptor input(memfd_create("object", MFD_CLOEXEC));
+  int ends[2] = {-1, -1};
+  if (input.number < 0 || pipe2(ends, O_CLOEXEC) != 0)
+    return errorCodeToError(errnoAsErrorCode());
+  Descriptor readEnd(ends[0]), writeEnd(ends[1]);
+  if (Error error = writeAll(input.number, object))
     return error;
 
-  std::string inputPath = input.path().str(), outputPath = output.path().str();
+  std::string inputPath = input.path(), outputPath = writeEnd.path();
   SmallVector<const char *> arguments = {
-      "ld.lld",        "-shared",     "-m",
-      "elf_x86_64",    "-z",          "now",
-      "-z",            "relro",       "-z",
-      "noexecstack",   "-z",          "separate-code",
-      "--hash-style=gnu", "--build-id=none", "--threads=1",
-      "--no-dependent-libraries",
+      // clang-format off
+      "ld.lld", "-shared", "-m", "elf_x86_64",
+      "-z", "now", "-z", "relro", "-z", "noexecstack", "-z", "separate-code",
+      "--hash-style=gnu", "--build-id=none", "--no-dependent-libraries",
+      "--threads=1",
       options.allowUndefined ? "--unresolved-symbols=ignore-all"
                              : "--no-undefined",
-      "-o",            outputPath.c_str(), inputPath.c_str()};
+      "-o", outputPath.c_str(), inputPath.c_str(),
+      // clang-format on
+  };
 
+  // lld is one per process, and not to be called again after a fatal error.
   static std::mutex mutex;
-  std::lock_guard<std::mutex> lock(mutex);
   static bool usable = true;
+  std::lock_guard<std::mutex> lock(mutex);
   if (!usable)
-    return createStringError(path + ": cannot link: lld has crashed before");
+    return createStringError("lld has failed before");
+  SmallVector<char, 0> output;
+  std::thread reader([&] { output = readAll(readEnd.number); });
   std::string messages;
   raw_string_ostream stream(messages);
+  // For lld's fatal errors to come back here rather than end the process.
+  CrashRecoveryContext::Enable();
   lld::Result result = lld::lldMain(arguments, stream, stream,
                                     {{lld::Gnu, &lld::elf::link}});
+  CrashRecoveryContext::Disable();
+  writeEnd.close();
+  reader.join();
   usable = result.canRunAgain;
-  if (result.retCode != 0)
-    return createStringError(path + ": cannot link: " + summarize(messages));
-  return output.keep();
+  if (result.retCode == 0)
+    return output;
+  std::string summary = summarize(messages);
+  replaceAll(summary, inputPath, "the object");
+  return createStringError(summary);
+}
+
+Error sparkc::linkSharedObject(StringRef object, StringRef path,
+                               const LinkOptions &options) {
+  auto output = link(object, options);
+  if (!output)
+    return createStringError(path + ": cannot link: " +
+                             toString(output.takeError()));
+  return writeFile(path, StringRef(output->data(), output->size()),
+                   sys::fs::all_read | sys::fs::all_write | sys::fs::all_exe);
 }
