@@ -32,7 +32,9 @@ inline uint32_t bitsFromFloat(float f) {
   return bits;
 }
 
-inline float floatFromBF16(uint16_t h) { return floatFromBits(uint32_t(h) << 16); }
+inline float floatFromBF16(uint16_t h) {
+  return floatFromBits(uint32_t(h) << 16);
+}
 
 inline uint16_t bf16FromFloat(float f) {
   uint32_t bits = bitsFromFloat(f);

@@ -162,7 +162,8 @@ packTiles(const PackedMatrix &matrix, llvm::ArrayRef<SourceMatrix> sources,
     llvm::parallelFor(begin, end, [&](size_t tile) {
       packTile(tile, buffer.data() + (tile - begin) * tileBytes);
     });
-    if (llvm::Error e = sink({buffer.data(), size_t((end - begin) * tileBytes)}))
+    if (llvm::Error e =
+            sink({buffer.data(), size_t((end - begin) * tileBytes)}))
       return e;
     releaseRows(matrix, begin, end, sources);
   }

@@ -43,8 +43,8 @@ WeightFileWriter::create(llvm::StringRef path) {
   auto writer = std::unique_ptr<WeightFileWriter>(new WeightFileWriter());
   writer->path = path.str();
   llvm::SmallString<128> name;
-  if (std::error_code ec = llvm::sys::fs::createUniqueFile(
-          path + ".%%%%%%.tmp", writer->fd, name))
+  if (std::error_code ec = llvm::sys::fs::createUniqueFile(path + ".%%%%%%.tmp",
+                                                           writer->fd, name))
     return llvm::createStringError(ec, writer->path +
                                            ": cannot write: " + ec.message());
   writer->temporary = name.str().str();

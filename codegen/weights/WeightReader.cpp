@@ -30,8 +30,7 @@ WeightFileReader::open(llvm::StringRef path) {
   llvm::StringRef bytes = reader->file->getBuffer();
   if (bytes.size() < sizeof(sparkc_weights_header))
     return fileError(path, "too short for a weights file");
-  auto *head =
-      reinterpret_cast<const sparkc_weights_header *>(bytes.data());
+  auto *head = reinterpret_cast<const sparkc_weights_header *>(bytes.data());
   reader->head = head;
   if (std::memcmp(head->magic, SPARKC_WEIGHTS_MAGIC, sizeof(head->magic)) != 0)
     return fileError(path, "not a weights file");
@@ -89,8 +88,8 @@ const DirectoryEntry *WeightFileReader::find(llvm::StringRef name) const {
 
 llvm::Error WeightFileReader::verifyDigest() const {
   XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, XXH3_128bits(payloadBytes.data(),
-                                                    payloadBytes.size()));
+  XXH128_canonicalFromHash(
+      &canonical, XXH3_128bits(payloadBytes.data(), payloadBytes.size()));
   if (std::memcmp(canonical.digest, head->digest, sizeof(head->digest)) != 0)
     return fileError(path, "the payload is damaged: its digest differs");
   return llvm::Error::success();
@@ -116,17 +115,17 @@ llvm::json::Value directoryToJSON(llvm::ArrayRef<DirectoryEntry> entries) {
     }
     for (const std::string &source : entry.sources)
       sources.push_back(source);
-    tensors.push_back(llvm::json::Object{
-        {"name", entry.name},
-        {"layout", static_cast<int64_t>(m.layout)},
-        {"layout_name", layoutName(m.layout)},
-        {"rows", m.rows()},
-        {"cols", m.cols},
-        {"group", m.group},
-        {"offset", static_cast<int64_t>(entry.offset)},
-        {"bytes", static_cast<int64_t>(entry.bytes())},
-        {"sources", std::move(sources)},
-        {"rowmap", std::move(rowmap)}});
+    tensors.push_back(
+        llvm::json::Object{{"name", entry.name},
+                           {"layout", static_cast<int64_t>(m.layout)},
+                           {"layout_name", layoutName(m.layout)},
+                           {"rows", m.rows()},
+                           {"cols", m.cols},
+                           {"group", m.group},
+                           {"offset", static_cast<int64_t>(entry.offset)},
+                           {"bytes", static_cast<int64_t>(entry.bytes())},
+                           {"sources", std::move(sources)},
+                           {"rowmap", std::move(rowmap)}});
   }
   return llvm::json::Object{{"tensors", std::move(tensors)}};
 }
@@ -213,10 +212,12 @@ directoryFromJSON(llvm::StringRef text, uint64_t payloadBytes) {
     // Sources are not at hand: their rows are bounded by the sizes below.
     std::vector<int64_t> sourceRows(entry.sources.size(), INT64_MAX / 2);
     if (llvm::Error e = entry.matrix.verify(sourceRows))
-      return bad("tensor '" + entry.name + "': " + llvm::toString(std::move(e)));
+      return bad("tensor '" + entry.name +
+                 "': " + llvm::toString(std::move(e)));
     if (entry.matrix.rows() != rows ||
         static_cast<__int128>(entry.matrix.tiles()) *
-                entry.matrix.tileBytes() != bytes ||
+                entry.matrix.tileBytes() !=
+            bytes ||
         entry.offset % kLineBytes || entry.offset > payloadBytes ||
         static_cast<uint64_t>(bytes) > payloadBytes - entry.offset)
       return bad("tensor '" + entry.name + "' lies outside the payload");

@@ -7,8 +7,8 @@
 
 #include "codegen/weights/Half.h"
 #include "llvm/ADT/APFloat.h"
-#include <gtest/gtest.h>
 #include <cmath>
+#include <gtest/gtest.h>
 #include <random>
 
 using namespace sparkc;

@@ -25,7 +25,8 @@ struct Random {
         std::memcpy(&bytes[4 * i], &f, 4);
         continue;
       }
-      uint16_t h = type == SourceType::BF16 ? bf16FromFloat(f) : f16FromFloat(f);
+      uint16_t h =
+          type == SourceType::BF16 ? bf16FromFloat(f) : f16FromFloat(f);
       std::memcpy(&bytes[2 * i], &h, 2);
     }
     source = {bytes.data(), type, rows, cols, "random"};
@@ -64,8 +65,7 @@ void check(const PackedMatrix &m, llvm::ArrayRef<const Random *> weights,
         readRow(weights[at.weight]->source, at.row, row.data());
       valid += !at.isPadding();
       for (int64_t c = 0; c < m.paddedCols(); ++c) {
-        const uint8_t *p =
-            &packed[t * m.tileBytes() + m.element(l, c).byte];
+        const uint8_t *p = &packed[t * m.tileBytes() + m.element(l, c).byte];
         if (narrow) {
           uint16_t h;
           std::memcpy(&h, p, 2);
@@ -82,8 +82,8 @@ void check(const PackedMatrix &m, llvm::ArrayRef<const Random *> weights,
 } // namespace
 
 TEST(Pack, PlainRowsOfAnySize) {
-  for (Layout layout : {Layout::Tile16F32, Layout::Tile16BF16,
-                        Layout::RowsF32, Layout::RowsBF16})
+  for (Layout layout : {Layout::Tile16F32, Layout::Tile16BF16, Layout::RowsF32,
+                        Layout::RowsBF16})
     for (SourceType type : {SourceType::F32, SourceType::BF16, SourceType::F16})
       for (int64_t rows : {1, 8, 16, 24, 515})
         for (int64_t cols : {1, 31, 64}) {
@@ -129,7 +129,8 @@ TEST(Pack, Bfloat16IsCopied) {
   std::vector<uint8_t> out = pack(m, {source});
   for (int64_t r = 0; r < 256; ++r)
     for (int64_t c = 0; c < 256; ++c) {
-      const uint8_t *p = &out[r / 16 * m.tileBytes() + m.element(r % 16, c).byte];
+      const uint8_t *p =
+          &out[r / 16 * m.tileBytes() + m.element(r % 16, c).byte];
       ASSERT_EQ(p[0] | p[1] << 8, r * 256 + c);
     }
 }
@@ -154,8 +155,10 @@ TEST(Pack, ReleasesEveryRowAndMisalignedSourcesWork) {
 TEST(Pack, Refuses) {
   Random w(SourceType::BF16, 16, 32, 7);
   auto message = [&](const PackedMatrix &m) {
-    return llvm::toString(packFloatMatrix(
-        m, {w.source}, [](llvm::ArrayRef<uint8_t>) { return llvm::Error::success(); }));
+    return llvm::toString(
+        packFloatMatrix(m, {w.source}, [](llvm::ArrayRef<uint8_t>) {
+          return llvm::Error::success();
+        }));
   };
   EXPECT_EQ(message(PackedMatrix::plain(Layout::Tile16F32, 16, 33)),
             "packed matrix of 33 columns from a source of 32");

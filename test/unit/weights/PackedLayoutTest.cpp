@@ -50,8 +50,8 @@ TEST(PackedLayout, ElementsFillTilesWithoutOverlap) {
       for (int64_t cols : {1, 7, 32, 96, 100, 256, 515, 768}) {
         if (!isQuantized(layout) && group != 32)
           continue;
-        PackedMatrix m =
-            PackedMatrix::plain(layout, 16, cols, isQuantized(layout) ? group : 0);
+        PackedMatrix m = PackedMatrix::plain(layout, 16, cols,
+                                             isQuantized(layout) ? group : 0);
         ASSERT_EQ(m.tileBytes() % 64, 0);
         BitMap map(m.tileBytes());
         for (int64_t l = 0; l < 16; ++l) {
@@ -100,7 +100,7 @@ TEST(PackedLayout, EquationByHand) {
   PackedMatrix q6 = PackedMatrix::plain(Layout::Tile16Q6, 16, 32, 32);
   EXPECT_EQ(q6.groupLines(), 6);
   EXPECT_EQ(q6.tileBytes(), 192 + 6 * 64); // one group has a whole head
-  at = q6.element(15, 16 + 8 + 1); // block 1, code line 1, low half
+  at = q6.element(15, 16 + 8 + 1);         // block 1, code line 1, low half
   EXPECT_EQ(at.byte, 192 + 64 * (3 + 2) + 60 + 1);
   EXPECT_EQ(at.shift, 0u);
   EXPECT_EQ(at.highByte, 192 + 64 * 3 + 60 + 1);
@@ -166,8 +166,8 @@ TEST(PackedLayout, RopePairsAndPassThrough) {
 }
 
 TEST(PackedLayout, GegluPairs) {
-  PackedMatrix m = PackedMatrix::tiled(Layout::Tile16BF16, 8, 0,
-                                       {{1, 24, 0, 0, 0, 1, 0}});
+  PackedMatrix m =
+      PackedMatrix::tiled(Layout::Tile16BF16, 8, 0, {{1, 24, 0, 0, 0, 1, 0}});
   EXPECT_EQ(m.tiles(), 4);
   EXPECT_EQ(m.rowOf(2, 7).weight, 0);
   EXPECT_EQ(m.rowOf(2, 7).row, 23);

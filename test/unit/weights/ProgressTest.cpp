@@ -11,10 +11,10 @@
 using sparkc::Progress;
 
 TEST(Progress, Renders) {
-  EXPECT_EQ(Progress::render("packing", "lm_head", 500000000, 2000000000, 3,
-                             200),
-            "packing [######------------------]  25%  0.5 GB  9 s left  "
-            "lm_head");
+  EXPECT_EQ(
+      Progress::render("packing", "lm_head", 500000000, 2000000000, 3, 200),
+      "packing [######------------------]  25%  0.5 GB  9 s left  "
+      "lm_head");
   EXPECT_EQ(Progress::render("packing", "", 1, 1, 3, 200),
             "packing [########################] 100%  0.0 GB");
   EXPECT_EQ(Progress::render("packing", "", 0, 0, 0, 12), "packing [###");

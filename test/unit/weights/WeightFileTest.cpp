@@ -9,8 +9,8 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/xxhash.h"
-#include <gtest/gtest.h>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <random>
 #include <unistd.h>
 
@@ -92,8 +92,8 @@ protected:
   std::vector<uint8_t> payload;
   std::vector<std::pair<std::string, PackedMatrix>> sample = {
       {"norm", PackedMatrix::vector(20)},
-      {"layers.0.gate_up",
-       PackedMatrix::tiled(Layout::Tile16Q4, 100, 64, {{1, 24, 0, 0, 0, 1, 8}})},
+      {"layers.0.gate_up", PackedMatrix::tiled(Layout::Tile16Q4, 100, 64,
+                                               {{1, 24, 0, 0, 0, 1, 8}})},
       {"lm_head", PackedMatrix::plain(Layout::Tile16BF16, 515, 2048)}};
 };
 } // namespace
@@ -121,9 +121,9 @@ TEST_F(WeightFile, RoundTrip) {
     EXPECT_EQ(e.matrix.group, sample[i].second.group);
     EXPECT_TRUE(e.matrix.runs == sample[i].second.runs);
   }
-  EXPECT_EQ(reader.find("layers.0.gate_up")->sources,
-            (std::vector<std::string>{"layers.0.gate_up.0",
-                                      "layers.0.gate_up.1"}));
+  EXPECT_EQ(
+      reader.find("layers.0.gate_up")->sources,
+      (std::vector<std::string>{"layers.0.gate_up.0", "layers.0.gate_up.1"}));
   EXPECT_EQ(reader.find("nothing"), nullptr);
   EXPECT_EQ(llvm::toString(reader.verifyDigest()), "");
 }
@@ -183,10 +183,10 @@ TEST_F(WeightFile, PlanIsChecked) {
   ASSERT_FALSE(llvm::errorToBool(writer->append(bytes)));
   EXPECT_EQ(llvm::toString(writer->append(bytes)),
             path + ": more bytes than planned for tensor 'a'");
-  ASSERT_FALSE(llvm::errorToBool(writer->addSection(
-      SPARKC_SECTION_TOKENIZER, "x")));
-  EXPECT_TRUE(llvm::errorToBool(writer->addSection(
-      SPARKC_SECTION_TOKENIZER, "y")));
+  ASSERT_FALSE(
+      llvm::errorToBool(writer->addSection(SPARKC_SECTION_TOKENIZER, "x")));
+  EXPECT_TRUE(
+      llvm::errorToBool(writer->addSection(SPARKC_SECTION_TOKENIZER, "y")));
   EXPECT_EQ(llvm::toString(writer->finish()), "");
 }
 
@@ -194,7 +194,8 @@ TEST_F(WeightFile, WriteErrorsNameTheFile) {
   auto writer = WeightFileWriter::create(dir + "/no/such/m.weights");
   EXPECT_FALSE(static_cast<bool>(writer));
   EXPECT_EQ(llvm::toString(writer.takeError()),
-            dir + "/no/such/m.weights: cannot write: No such file or directory");
+            dir +
+                "/no/such/m.weights: cannot write: No such file or directory");
   // The target is a directory: only the rename can find out.
   ASSERT_FALSE(llvm::sys::fs::create_directory(path));
   auto other = llvm::cantFail(WeightFileWriter::create(path));
@@ -249,7 +250,8 @@ TEST(Directory, RefusesWhatDoesNotFit) {
       R"("offset":64,"bytes":256,"sources":["a"],"rowmap":)"
       R"([{"heads":1,"width":16,"stride":0,"a":[0,0]}]}]})";
   EXPECT_EQ(error(good), "");
-  EXPECT_EQ(error(good, 319), "bad directory: tensor 'a' lies outside the payload");
+  EXPECT_EQ(error(good, 319),
+            "bad directory: tensor 'a' lies outside the payload");
   auto with = [&](llvm::StringRef from, llvm::StringRef to) {
     std::string text = good;
     size_t at = text.find(from.str());

@@ -1,0 +1,91 @@
+//===- Grid.cpp - Names of weight grids -----------------------------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/weights/Grid.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/ErrorHandling.h"
+
+namespace sparkc {
+
+Layout GridSpec::layout() const {
+  switch (bits) {
+  case 4:
+    return Layout::Tile16Q4;
+  case 5:
+    return Layout::Tile16Q5;
+  case 6:
+    return Layout::Tile16Q6;
+  case 8:
+    return Layout::Tile16Q8;
+  }
+  llvm_unreachable("no layout for this grid");
+}
+
+Layout WeightScheme::tileLayout() const {
+  switch (kind) {
+  case F32:
+    return Layout::Tile16F32;
+  case BF16:
+    return Layout::Tile16BF16;
+  case Grid:
+    return grid.layout();
+  }
+  llvm_unreachable("unknown scheme");
+}
+
+llvm::Expected<WeightScheme> WeightScheme::parse(llvm::StringRef text) {
+  WeightScheme scheme;
+  llvm::SmallVector<llvm::StringRef, 4> parts;
+  text.split(parts, ':');
+  scheme.grid.bits = llvm::StringSwitch<int>(parts[0])
+                         .Case("q4", 4)
+                         .Case("q5", 5)
+                         .Case("q6", 6)
+                         .Case("q8", 8)
+                         .Default(0);
+  if (!scheme.grid.bits) {
+    if (text == "f32" || text == "bf16") {
+      scheme.kind = text == "f32" ? F32 : BF16;
+      scheme.grid = {};
+      return scheme;
+    }
+    return llvm::createStringError(
+        "unknown weight scheme '" + text +
+        "'; expected f32, bf16, q4, q5, q6 or q8, grids also with :g32, :g64, "
+        ":g128 and :sym");
+  }
+  bool hasGroup = false;
+  for (llvm::StringRef part : llvm::ArrayRef(parts).drop_front()) {
+    if (part == "sym" && !scheme.grid.symmetric) {
+      scheme.grid.symmetric = true;
+      continue;
+    }
+    if (!part.consume_front("g") || hasGroup)
+      return llvm::createStringError("unknown part ':" + part +
+                                     "' in weight scheme '" + text +
+                                     "'; expected :g32, :g64, :g128 or :sym");
+    hasGroup = true;
+    if (part != "32" && part != "64" && part != "128")
+      return llvm::createStringError("group of '" + part +
+                                     "' in weight scheme '" + text +
+                                     "'; expected 32, 64 or 128");
+    part.getAsInteger(10, scheme.grid.group);
+  }
+  return scheme;
+}
+
+std::string WeightScheme::str() const {
+  if (kind != Grid)
+    return kind == F32 ? "f32" : "bf16";
+  return ("q" + llvm::Twine(grid.bits) + ":g" + llvm::Twine(grid.group) +
+          (grid.symmetric ? ":sym" : ""))
+      .str();
+}
+
+} // namespace sparkc

@@ -1,0 +1,330 @@
+//===- QuantizedTileTest.cpp - Codes, tiles, and back ---------------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/weights/QuantizedTile.h"
+#include "codegen/weights/Half.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace sparkc;
+
+namespace {
+constexpr Layout kQuantized[] = {Layout::Tile16Q4, Layout::Tile16Q5,
+                                 Layout::Tile16Q6, Layout::Tile16Q8};
+
+/// The code at (lane, column) by the index equation alone.
+int codeAt(const PackedMatrix &m, const uint8_t *tile, int64_t lane,
+           int64_t col) {
+  ElementLocation at = m.element(lane, col);
+  int code = tile[at.byte] >> at.shift & ((1 << at.bits) - 1);
+  if (at.highBits)
+    code |= (tile[at.highByte] >> at.highShift & ((1 << at.highBits) - 1))
+            << at.bits;
+  return code;
+}
+
+std::vector<float> randomWeights(int64_t n, unsigned seed) {
+  std::mt19937 rng(seed);
+  std::normal_distribution<float> normal(0, 0.02f);
+  std::vector<float> w(n);
+  for (float &x : w)
+    x = normal(rng);
+  return w;
+}
+
+SourceMatrix matrixOf(const std::vector<float> &w, int64_t rows, int64_t cols) {
+  return {reinterpret_cast<const uint8_t *>(w.data()), SourceType::F32, rows,
+          cols, "w"};
+}
+
+struct Packed {
+  std::vector<uint8_t> bytes;
+  QuantizeStats stats;
+  std::string error;
+};
+Packed pack(const PackedMatrix &m, const GridSpec &grid,
+            llvm::ArrayRef<SourceMatrix> sources,
+            llvm::ArrayRef<Importance> importance = {}) {
+  Packed out;
+  out.error = llvm::toString(packQuantizedMatrix(
+      m, grid, sources,
+      [&](llvm::ArrayRef<uint8_t> b) {
+        out.bytes.insert(out.bytes.end(), b.begin(), b.end());
+        return llvm::Error::success();
+      },
+      out.stats, importance));
+  return out;
+}
+} // namespace
+
+// Random codes: what is packed stands where the equation says, and unpacks.
+TEST(QuantizedTile, CodesFollowTheEquation) {
+  std::mt19937 rng(1);
+  for (Layout layout : kQuantized)
+    for (int64_t group : {32, 64, 128})
+      for (int64_t cols : {1, 96, 128, 300, 512, 515}) {
+        PackedMatrix m = PackedMatrix::plain(layout, 16, cols, group);
+        TileCodes codes(m), back(m);
+        for (uint8_t &c : codes.codes)
+          c = rng() & ((1 << bitsPerWeight(layout)) - 1);
+        for (uint16_t &s : codes.scales)
+          s = rng();
+        for (uint8_t &z : codes.zeros)
+          z = rng();
+        std::vector<uint8_t> tile(m.tileBytes());
+        packCodes(m, codes, tile.data());
+        for (int64_t l = 0; l < 16; ++l)
+          for (int64_t c = 0; c < m.paddedCols(); ++c) {
+            ASSERT_EQ(codeAt(m, tile.data(), l, c), codes.codes[16 * c + l]);
+            int64_t g = c / group;
+            const uint8_t *s = &tile[m.groupScaleOffset(g) + 2 * l];
+            ASSERT_EQ(s[0] | s[1] << 8, codes.scales[16 * g + l]);
+            ASSERT_EQ(tile[m.groupZeroOffset(g) + l], codes.zeros[16 * g + l]);
+          }
+        unpackCodes(m, tile.data(), back);
+        EXPECT_TRUE(back.codes == codes.codes && back.scales == codes.scales &&
+                    back.zeros == codes.zeros);
+      }
+}
+
+// The vector recipe of docs/packed-layout.md: whole registers are shifted, bits
+// that cross bytes are masked away.
+TEST(QuantizedTile, PlanesUnpackByRegisterShifts) {
+  std::mt19937 rng(2);
+  for (Layout layout : {Layout::Tile16Q5, Layout::Tile16Q6}) {
+    int e = bitsPerWeight(layout) - 4, m = 4 / e;
+    PackedMatrix matrix = PackedMatrix::plain(layout, 16, 128, 128);
+    std::vector<uint8_t> tile(matrix.tileBytes());
+    for (uint8_t &b : tile)
+      b = rng();
+    const uint8_t *line = &tile[matrix.groupLineOffset(0)];
+    uint32_t mask = e == 1 ? 0x10101010 : 0x30303030;
+    for (int64_t col = 0; col < 128; line += 64 * (m + 1))
+      for (int i = 0; i < m; ++i, col += 8)
+        for (int64_t l = 0; l < 16; ++l) {
+          uint32_t plane, v;
+          std::memcpy(&plane, line + 4 * l, 4);
+          std::memcpy(&v, line + 64 * (1 + i) + 4 * l, 4);
+          uint32_t low = (v & 0x0f0f0f0f) | ((plane << (4 - e * i)) & mask);
+          uint32_t high = (v >> 4 & 0x0f0f0f0f) | ((plane >> (e * i)) & mask);
+          for (int b = 0; b < 4; ++b) {
+            ASSERT_EQ(int(low >> 8 * b & 0xff),
+                      codeAt(matrix, tile.data(), l, col + b));
+            ASSERT_EQ(int(high >> 8 * b & 0xff),
+                      codeAt(matrix, tile.data(), l, col + 4 + b));
+          }
+        }
+  }
+}
+
+TEST(QuantizedTile, QuantizesRowsOfAnySize) {
+  const double bound[] = {19, 25, 31, 43};
+  for (int i = 0; i < 4; ++i)
+    for (int group : {32, 64, 128})
+      for (bool symmetric : {false, true})
+        for (auto [rows, cols] : {std::pair<int64_t, int64_t>{1, 64},
+                                  {8, 96},
+                                  {24, 300},
+                                  {515, 256}}) {
+          GridSpec grid{i == 3 ? 8 : 4 + i, group, symmetric};
+          std::vector<float> w = randomWeights(rows * cols, rows);
+          PackedMatrix m =
+              PackedMatrix::plain(grid.layout(), rows, cols, group);
+          Packed p = pack(m, grid, {matrixOf(w, rows, cols)});
+          ASSERT_EQ(p.error, "");
+          ASSERT_EQ(static_cast<int64_t>(p.bytes.size()), m.bytes());
+          EXPECT_EQ(p.stats.weights, rows * cols);
+          EXPECT_GT(p.stats.sqnr(), bound[i]);
+          double noise = 0, signal = 0;
+          std::vector<float> values(16 * cols);
+          for (int64_t t = 0; t < m.tiles(); ++t) {
+            const uint8_t *tile = &p.bytes[t * m.tileBytes()];
+            dequantizeTile(m, tile, values.data());
+            for (int64_t l = 0; l < 16; ++l) {
+              int64_t row = 16 * t + l;
+              for (int64_t c = 0; c < m.paddedCols(); ++c) {
+                int zero = tile[m.groupZeroOffset(c / group) + l];
+                if (row >= rows) {
+                  ASSERT_EQ(codeAt(m, tile, l, c) | zero, 0);
+                } else if (c >= cols) {
+                  ASSERT_EQ(codeAt(m, tile, l, c), zero);
+                }
+              }
+              for (int64_t c = 0; c < cols; ++c) {
+                if (row >= rows) {
+                  ASSERT_EQ(values[l * cols + c], 0);
+                  continue;
+                }
+                double x = w[row * cols + c];
+                signal += x * x;
+                noise +=
+                    (x - values[l * cols + c]) * (x - values[l * cols + c]);
+              }
+            }
+          }
+          EXPECT_NEAR(p.stats.signal, signal, signal * 1e-9);
+          EXPECT_NEAR(p.stats.noise, noise, noise * 1e-4);
+        }
+}
+
+// Fused runs with two sources and all, against each row quantized by itself.
+TEST(QuantizedTile, RowsDoNotDependOnTheirTile) {
+  GridSpec grid{4, 64, false};
+  int64_t cols = 320;
+  std::vector<float> a = randomWeights(100 * cols, 1),
+                     b = randomWeights(40 * cols, 2);
+  SourceMatrix sources[] = {matrixOf(a, 100, cols), matrixOf(b, 40, cols)};
+  PackedMatrix m = PackedMatrix::tiled(
+      grid.layout(), cols, 64,
+      {{3, 6, 20, 0, 0, 0, 6}, {1, 40, 0, 0, 60}, {1, 40, 0, 1, 0}});
+  Packed fused = pack(m, grid, sources);
+  ASSERT_EQ(fused.error, "");
+  std::vector<float> got(16 * cols), want(16 * cols);
+  for (int64_t t = 0; t < m.tiles(); ++t) {
+    dequantizeTile(m, &fused.bytes[t * m.tileBytes()], got.data());
+    for (int64_t l = 0; l < 16; ++l) {
+      SourceRow at = m.rowOf(t, l);
+      if (at.isPadding())
+        continue;
+      PackedMatrix one = PackedMatrix::tiled(grid.layout(), cols, 64,
+                                             {{1, 1, 0, at.weight, at.row}});
+      Packed single = pack(one, grid, sources);
+      dequantizeTile(one, single.bytes.data(), want.data());
+      ASSERT_TRUE(std::equal(want.begin(), want.begin() + cols,
+                             got.begin() + l * cols));
+    }
+  }
+}
+
+TEST(QuantizedTile, Deterministic) {
+  GridSpec grid{5, 32, false};
+  std::vector<float> w = randomWeights(3000 * 256, 4);
+  PackedMatrix m = PackedMatrix::plain(grid.layout(), 3000, 256, 32);
+  Packed a = pack(m, grid, {matrixOf(w, 3000, 256)}),
+         b = pack(m, grid, {matrixOf(w, 3000, 256)});
+  EXPECT_TRUE(a.bytes == b.bytes);
+  EXPECT_EQ(a.stats.noise, b.stats.noise);
+  EXPECT_EQ(a.stats.signal, b.stats.signal);
+}
+
+TEST(QuantizedTile, AllZerosAndSQNR) {
+  GridSpec grid{4, 64, false};
+  std::vector<float> w(16 * 64, 0.0f);
+  Packed p = pack(PackedMatrix::plain(grid.layout(), 16, 64, 64), grid,
+                  {matrixOf(w, 16, 64)});
+  EXPECT_EQ(p.error, "");
+  EXPECT_EQ(p.stats.sqnr(), 200);
+  EXPECT_EQ(std::count(p.bytes.begin(), p.bytes.end(), 0),
+            static_cast<int64_t>(p.bytes.size()));
+  QuantizeStats stats{100, 1, 5};
+  EXPECT_NEAR(stats.sqnr(), 20, 1e-12);
+}
+
+TEST(QuantizedTile, BadWeightsAreNamed) {
+  GridSpec grid{4, 64, false};
+  PackedMatrix m = PackedMatrix::plain(grid.layout(), 40, 100, 64);
+  auto with = [&](float value, int64_t row, int64_t col) {
+    std::vector<float> w = randomWeights(40 * 100, 5);
+    w[row * 100 + col] = value;
+    return pack(m, grid, {matrixOf(w, 40, 100)}).error;
+  };
+  EXPECT_EQ(with(NAN, 33, 7), "tensor 'w': weight at row 33, column 7 is NaN");
+  EXPECT_EQ(with(-INFINITY, 0, 99),
+            "tensor 'w': weight at row 0, column 99 is infinity");
+  EXPECT_EQ(with(1e9f, 39, 0),
+            "tensor 'w': weight at row 39, column 0 is too large for its grid");
+  EXPECT_EQ(with(1e5f, 39, 0), "");
+  std::vector<float> w = randomWeights(40 * 100, 5);
+  EXPECT_EQ(pack(m, {4, 32, false}, {matrixOf(w, 40, 100)}).error,
+            "layout tile16_q4 with groups of 64 is not that of a grid of 4 "
+            "bits with groups of 32");
+  EXPECT_EQ(pack(m, grid, {matrixOf(w, 40, 100)}, {Importance(99, 1)}).error,
+            "importance of other columns");
+  EXPECT_EQ(pack(m, grid, {matrixOf(w, 40, 100)}, {Importance(100, -1)}).error,
+            "importance that is not a factor >= 0");
+}
+
+TEST(QuantizedTile, ImportanceIsPerSourceColumn) {
+  GridSpec grid{4, 64, false};
+  int64_t rows = 64, cols = 200;
+  std::vector<float> w = randomWeights(rows * cols, 6);
+  Importance factors(cols, 1);
+  for (int64_t c = 0; c < cols; c += 5)
+    factors[c] = 50;
+  PackedMatrix m = PackedMatrix::plain(grid.layout(), rows, cols, 64);
+  auto weighted = [&](const Packed &p) {
+    std::vector<float> values(16 * cols);
+    double sum = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      dequantizeTile(m, &p.bytes[r / 16 * m.tileBytes()], values.data());
+      for (int64_t c = 0; c < cols; ++c) {
+        double e = w[r * cols + c] - values[r % 16 * cols + c];
+        sum += factors[c] * e * e;
+      }
+    }
+    return sum;
+  };
+  EXPECT_LT(weighted(pack(m, grid, {matrixOf(w, rows, cols)}, {factors})),
+            weighted(pack(m, grid, {matrixOf(w, rows, cols)})) * 0.95);
+}
+
+// The oracle of the kernels against plain arithmetic in double.
+TEST(QuantizedTile, ReferenceDot) {
+  std::mt19937 rng(8);
+  for (Layout layout : kQuantized)
+    for (int64_t group : {32, 64, 128}) {
+      GridSpec grid{static_cast<int>(bitsPerWeight(layout)),
+                    static_cast<int>(group), false};
+      int64_t rows = 24, cols = 300;
+      std::vector<float> w = randomWeights(rows * cols, 9);
+      PackedMatrix m = PackedMatrix::plain(layout, rows, cols, group);
+      Packed p = pack(m, grid, {matrixOf(w, rows, cols)});
+      for (int64_t xGroup : {int64_t(32), group}) {
+        std::vector<int8_t> x(m.paddedCols());
+        for (int64_t c = 0; c < cols; ++c)
+          x[c] = int(rng() % 255) - 127;
+        std::vector<float> xScales(m.paddedCols() / xGroup);
+        for (float &s : xScales)
+          s = 0.001f * (1 + rng() % 100);
+        std::vector<float> values(16 * cols);
+        for (int64_t r = 0; r < rows; ++r) {
+          const uint8_t *tile = &p.bytes[r / 16 * m.tileBytes()];
+          dequantizeTile(m, tile, values.data());
+          double want = 0, size = 0;
+          for (int64_t c = 0; c < cols; ++c) {
+            double term =
+                double(values[r % 16 * cols + c]) * x[c] * xScales[c / xGroup];
+            want += term;
+            size += std::fabs(term);
+          }
+          EXPECT_NEAR(
+              referenceDot(m, tile, r % 16, x.data(), xScales.data(), xGroup),
+              want, size * 1e-6);
+        }
+      }
+    }
+}
+
+TEST(QuantizedTile, DequantizesFloatTiles) {
+  std::vector<float> w = randomWeights(24 * 33, 10);
+  SourceMatrix source = matrixOf(w, 24, 33);
+  for (Layout layout : {Layout::Tile16F32, Layout::Tile16BF16}) {
+    PackedMatrix m = PackedMatrix::plain(layout, 24, 33);
+    std::vector<uint8_t> tile(m.tileBytes());
+    packFloatTile(m, 1, {source}, tile.data());
+    std::vector<float> out(16 * 33);
+    dequantizeTile(m, tile.data(), out.data());
+    for (int64_t l = 0; l < 16; ++l)
+      for (int64_t c = 0; c < 33; ++c) {
+        float x = l < 8 ? w[(16 + l) * 33 + c] : 0;
+        EXPECT_EQ(out[l * 33 + c], layout == Layout::Tile16F32
+                                       ? x
+                                       : floatFromBF16(bf16FromFloat(x)));
+      }
+  }
+}
