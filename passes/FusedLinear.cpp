@@ -33,7 +33,8 @@ static bool isBefore(Value value, Operation *op) {
 static bool canMoveBefore(Operation *op, Operation *point) {
   llvm::SetVector<Value> values(op->operand_begin(), op->operand_end());
   getUsedValuesDefinedAbove(op->getRegions(), values);
-  return llvm::all_of(values, [&](Value value) { return isBefore(value, point); });
+  return llvm::all_of(values,
+                      [&](Value value) { return isBefore(value, point); });
 }
 
 /// Whether no reader of `op` stands before `point`, which is in its block.
@@ -189,8 +190,8 @@ FusedLinearOp sparkc::join(RewriterBase &rewriter, Operation *first,
   rewriter.inlineBlockBefore(&b.getEpilogue().front(), yield, arguments);
   llvm::append_range(yielded, secondYield.getValues());
   rewriter.eraseOp(secondYield);
-  rewriter.modifyOpInPlace(
-      yield, [&] { yield.getValuesMutable().assign(yielded); });
+  rewriter.modifyOpInPlace(yield,
+                           [&] { yield.getValuesMutable().assign(yielded); });
 
   rewriter.replaceOp(a, joined.getResults().take_front(a.getNumResults()));
   rewriter.replaceOp(b, joined.getResults().take_back(b.getNumResults()));
@@ -230,9 +231,9 @@ FusedLinearOp sparkc::absorbIntoPrologue(RewriterBase &rewriter,
                               fused.getEpilogue().end());
 
   SmallVector<Location> locs(inputs.size(), op->getLoc());
-  Block *block = rewriter.createBlock(
-      &fused.getPrologue(), {}, ValueRange(inputs.getArrayRef()).getTypes(),
-      locs);
+  Block *block =
+      rewriter.createBlock(&fused.getPrologue(), {},
+                           ValueRange(inputs.getArrayRef()).getTypes(), locs);
   IRMapping mapping;
   mapping.map(inputs.getArrayRef(), block->getArguments());
   Operation *copy = rewriter.clone(*op, mapping);
@@ -247,10 +248,10 @@ FusedLinearOp sparkc::absorbIntoPrologue(RewriterBase &rewriter,
 
 /// How many of the value's readers are among the ops: all, none or some.
 enum class Readers { None, Some, All };
-static Readers readersAmong(Value value,
-                            const OpSet &ops) {
-  unsigned inside = llvm::count_if(
-      value.getUses(), [&](OpOperand &use) { return ops.contains(use.getOwner()); });
+static Readers readersAmong(Value value, const OpSet &ops) {
+  unsigned inside = llvm::count_if(value.getUses(), [&](OpOperand &use) {
+    return ops.contains(use.getOwner());
+  });
   if (inside == 0)
     return Readers::None;
   return inside == static_cast<unsigned>(llvm::range_size(value.getUses()))
@@ -332,8 +333,8 @@ FusedLinearOp sparkc::absorbIntoEpilogue(RewriterBase &rewriter,
   }
   for (Operation *op : ops)
     rewriter.moveOpBefore(op, yield);
-  rewriter.modifyOpInPlace(
-      yield, [&] { yield.getValuesMutable().assign(yielded); });
+  rewriter.modifyOpInPlace(yield,
+                           [&] { yield.getValuesMutable().assign(yielded); });
   rewriter.replaceOp(old, inner);
   return fused;
 }

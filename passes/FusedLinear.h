@@ -74,9 +74,9 @@ bool canAbsorbIntoEpilogue(mlir::Operation *linear,
 
 /// Moves them. Their results that others read take the place of the results of
 /// `linear` that they read.
-spark::FusedLinearOp
-absorbIntoEpilogue(mlir::RewriterBase &rewriter, mlir::Operation *linear,
-                   llvm::ArrayRef<mlir::Operation *> ops);
+spark::FusedLinearOp absorbIntoEpilogue(mlir::RewriterBase &rewriter,
+                                        mlir::Operation *linear,
+                                        llvm::ArrayRef<mlir::Operation *> ops);
 
 } // namespace sparkc
 

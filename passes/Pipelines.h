@@ -16,8 +16,7 @@
 
 namespace sparkc {
 
-struct GraphPipelineOptions
-    : mlir::PassPipelineOptions<GraphPipelineOptions> {
+struct GraphPipelineOptions : mlir::PassPipelineOptions<GraphPipelineOptions> {
   Option<std::string> scheme{
       *this, "scheme",
       llvm::cl::desc("How matrices are stored: stored, f32 or bf16"),

@@ -50,8 +50,8 @@ private:
                               int64_t expected) {
     if (actual == expected)
       return success();
-    return op->emitOpError() << "expects " << what << " to be " << expected
-                             << ", not " << actual;
+    return op->emitOpError()
+           << "expects " << what << " to be " << expected << ", not " << actual;
   }
 
   /// Remembers the first op of a kind and compares the others with it.
@@ -118,8 +118,8 @@ LogicalResult Checker::checkStep() {
                                       builder.getF32Type());
   auto type = builder.getFunctionType({token, builder.getIndexType()}, logits);
   if (step.getFunctionType() != type)
-    return step.emitOpError() << "expects type " << type << ", not "
-                              << step.getFunctionType();
+    return step.emitOpError()
+           << "expects type " << type << ", not " << step.getFunctionType();
   if (!step.getBody().hasOneBlock())
     return step.emitOpError() << "expects one block";
   return success();
@@ -168,9 +168,9 @@ LogicalResult Checker::checkLayer(LayerOp layer) {
       !writer->isBeforeInBlock(attention))
     return attention.emitOpError() << "must stand after the spark.kv_write";
   if (write.getCacheAttr() != attention.getCacheAttr())
-    return attention.emitOpError() << "reads " << attention.getCacheAttr()
-                                   << " but its layer writes "
-                                   << write.getCacheAttr();
+    return attention.emitOpError()
+           << "reads " << attention.getCacheAttr() << " but its layer writes "
+           << write.getCacheAttr();
   auto [entry, isNew] = caches.try_emplace(attention.getCache(), layer);
   if (!isNew) {
     InFlightDiagnostic diag = attention.emitOpError()
@@ -199,8 +199,8 @@ LogicalResult Checker::checkLayer(LayerOp layer) {
 }
 
 LogicalResult Checker::checkAttention(AttentionOp attention) {
-  if (failed(expect(attention, "heads", attention.getHeads(),
-                    config.getHeads())))
+  if (failed(
+          expect(attention, "heads", attention.getHeads(), config.getHeads())))
     return failure();
   if (attention.getWindow() != 0 &&
       failed(expect(attention, "its window (the config's or 0)",
@@ -216,21 +216,22 @@ LogicalResult Checker::checkAttention(AttentionOp attention) {
 }
 
 LogicalResult Checker::checkCache(KVCacheOp cache, bool slides) {
-  int64_t ring = slides ? llvm::alignTo(config.getWindow() +
-                                            config.getPrefillBlock() - 1,
-                                        chunk.getInt())
-                        : 0;
+  int64_t ring =
+      slides ? llvm::alignTo(config.getWindow() + config.getPrefillBlock() - 1,
+                             chunk.getInt())
+             : 0;
   if (failed(expect(cache, "heads (kv_heads)", cache.getHeads(),
                     config.getKvHeads())) ||
-      failed(expect(cache, "head_dim", cache.getHeadDim(),
-                    config.getHeadDim())))
+      failed(
+          expect(cache, "head_dim", cache.getHeadDim(), config.getHeadDim())))
     return failure();
   if (slides ? int64_t(cache.getRing()) < ring : cache.getRing() != 0)
     return cache.emitOpError()
            << "expects a ring of "
-           << (slides ? "at least window + prefill_block - 1 positions in whole "
-                        "chunks, "
-                      : "")
+           << (slides
+                   ? "at least window + prefill_block - 1 positions in whole "
+                     "chunks, "
+                   : "")
            << ring << ", not " << cache.getRing();
   return agree(firstCache, element, cache, "elements of type",
                cache.getElementType());

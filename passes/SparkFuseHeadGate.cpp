@@ -56,7 +56,8 @@ static void fuseGate(RewriterBase &rewriter, HeadGateOp gate) {
 }
 
 namespace {
-struct SparkFuseHeadGate : sparkc::impl::SparkFuseHeadGateBase<SparkFuseHeadGate> {
+struct SparkFuseHeadGate
+    : sparkc::impl::SparkFuseHeadGateBase<SparkFuseHeadGate> {
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
     SmallVector<HeadGateOp> ops;

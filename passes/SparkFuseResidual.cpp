@@ -30,7 +30,8 @@ static bool fuseInto(RewriterBase &rewriter, AddOp add, Value value) {
 }
 
 namespace {
-struct SparkFuseResidual : sparkc::impl::SparkFuseResidualBase<SparkFuseResidual> {
+struct SparkFuseResidual
+    : sparkc::impl::SparkFuseResidualBase<SparkFuseResidual> {
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
     SmallVector<AddOp> ops;

@@ -38,7 +38,8 @@ static void fuse(RewriterBase &rewriter, KVWriteOp write) {
   if (keyRope->getBlock() != queryRope->getBlock() ||
       write->getBlock() != queryRope->getBlock())
     return;
-  llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  llvm::sort(ops,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   if (canAbsorbIntoEpilogue(linear, ops) && keyRope.getOutput().hasOneUse())
     absorbIntoEpilogue(rewriter, linear, ops);
 }

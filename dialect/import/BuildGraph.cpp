@@ -128,9 +128,9 @@ void GraphBuilder::buildWeight(const LogicalWeight &weight) {
   SmallVector<int64_t> shape{weight.rows};
   if (!isVector(weight))
     shape.push_back(weight.cols);
-  auto source = SourceAttr::get(
-      builder.getContext(), builder.getStringAttr(weight.file),
-      dtypeName(weight.dtype), weight.offset, weight.bytes);
+  auto source =
+      SourceAttr::get(builder.getContext(), builder.getStringAttr(weight.file),
+                      dtypeName(weight.dtype), weight.offset, weight.bytes);
   WeightOp::create(builder, named(weight.name), weight.name,
                    RankedTensorType::get(shape, elementType(weight.dtype)),
                    source);
@@ -162,8 +162,9 @@ Value GraphBuilder::buildAttention(int64_t layer, Value residual,
   Value gate = linear(n, at + "g_proj", config.heads);
   auto split =
       SplitOp::create(builder, named(at + "split"), TypeRange{q, kv, kv}, qkv);
-  Value query = RopeOp::create(builder, named(at + "rope_q"),
-                               split.getResult(0), position, config.heads, rope);
+  Value query =
+      RopeOp::create(builder, named(at + "rope_q"), split.getResult(0),
+                     position, config.heads, rope);
   Value key = RopeOp::create(builder, named(at + "rope_k"), split.getResult(1),
                              position, config.kvHeads, rope);
   KVWriteOp::create(builder, named(at + "kv_write"), key, split.getResult(2),
@@ -177,7 +178,8 @@ Value GraphBuilder::buildAttention(int64_t layer, Value residual,
   Value gated =
       HeadGateOp::create(builder, named(at + "head_gate"), attended, gate);
   Value out = linear(gated, at + "out_proj", config.hidden);
-  return AddOp::create(builder, named(at + "attention_residual"), residual, out);
+  return AddOp::create(builder, named(at + "attention_residual"), residual,
+                       out);
 }
 
 Value GraphBuilder::buildMlp(int64_t layer, Value residual) {
@@ -208,12 +210,12 @@ void GraphBuilder::buildStep() {
       builder, named("step"), "step",
       builder.getFunctionType({tokens, builder.getIndexType()}, logits));
   OpBuilder::InsertionGuard guard(builder);
-  Block *body = builder.createBlock(
-      &step.getBody(), {}, step.getArgumentTypes(),
-      {named("token"), named("pos")});
-  Value x = EmbedOp::create(builder, named("embedding"),
-                            activation(config.hidden), "embedding",
-                            body->getArgument(0));
+  Block *body =
+      builder.createBlock(&step.getBody(), {}, step.getArgumentTypes(),
+                          {named("token"), named("pos")});
+  Value x =
+      EmbedOp::create(builder, named("embedding"), activation(config.hidden),
+                      "embedding", body->getArgument(0));
   for (int64_t layer = 0; layer < config.layers; ++layer)
     x = buildLayer(layer, x, body->getArgument(1));
   Value n = norm(x, "norm");

@@ -1,43 +1,80 @@
-module {
-  spark.config {vocab = 24 : i64, hidden = 8 : i64, intermediate = 16 : i64, layers = 2 : i64,
-    heads = 2 : i64, kv_heads = 1 : i64, head_dim = 4 : i64, window = 3 : i64, max_context = 64 : i64,
-    context = 64 : i64, prefill_block = 1 : i64, scheme = "bf16"}
-  spark.weight @embedding : tensor<24x8xbf16> from <"m", BF16, offset = 0, bytes = 384>
-  spark.weight @layers.0.input_layernorm : tensor<8xbf16> from <"m", BF16, offset = 384, bytes = 16>
-  spark.weight @layers.0.q_k_v_proj : tensor<16x8xbf16> from <"m", BF16, offset = 400, bytes = 256>
-  spark.weight @layers.0.g_proj : tensor<2x8xbf16> from <"m", BF16, offset = 656, bytes = 32>
-  spark.weight @layers.0.out_proj : tensor<8x8xbf16> from <"m", BF16, offset = 688, bytes = 128>
-  spark.weight @layers.0.post_attention_layernorm : tensor<8xbf16> from <"m", BF16, offset = 816, bytes = 16>
-  spark.weight @layers.0.gate_proj : tensor<16x8xbf16> from <"m", BF16, offset = 832, bytes = 256>
-  spark.weight @layers.0.up_proj : tensor<16x8xbf16> from <"m", BF16, offset = 1088, bytes = 256>
-  spark.weight @layers.0.down_proj : tensor<8x16xbf16> from <"m", BF16, offset = 1344, bytes = 256>
-  spark.weight @norm : tensor<8xbf16> from <"m", BF16, offset = 0, bytes = 16>
-  spark.kv_cache @kv.0 heads 1 head_dim 4 ring 64 : f16
-  func.func @step(%token: tensor<1xi32>, %pos: index) -> tensor<1x24xf32> {
-    %x = spark.embed @embedding[%token] : tensor<1xi32> -> tensor<1x8xf32>
-    %y = spark.layer 0 (%x) {
-    ^bb0(%h: tensor<1x8xf32>):
-      %n = spark.rms_norm %h, @layers.0.input_layernorm eps 1.0e-06 : tensor<1x8xf32>
-      %qkv = spark.linear %n, @layers.0.q_k_v_proj : tensor<1x8xf32> -> tensor<1x16xf32>
-      %g = spark.linear %n, @layers.0.g_proj : tensor<1x8xf32> -> tensor<1x2xf32>
-      %q, %k, %v = spark.split %qkv : tensor<1x16xf32> -> tensor<1x8xf32>, tensor<1x4xf32>, tensor<1x4xf32>
-      %qr = spark.rope %q at %pos heads 2 rope <theta = 1.0e+04, width = 4> : tensor<1x8xf32>
-      %kr = spark.rope %k at %pos heads 1 rope <theta = 1.0e+04, width = 4> : tensor<1x4xf32>
-      spark.kv_write %kr, %v, @kv.0 at %pos : tensor<1x4xf32>
-      %o = spark.attention %qr, @kv.0 at %pos heads 2 window 3 scale 0.5 chunk 64 : tensor<1x8xf32>
-      %og = spark.head_gate %o, %g : tensor<1x8xf32>, tensor<1x2xf32>
-      %a = spark.linear %og, @layers.0.out_proj : tensor<1x8xf32> -> tensor<1x8xf32>
-      %x1 = spark.add %h, %a : tensor<1x8xf32>
-      %n2 = spark.rms_norm %x1, @layers.0.post_attention_layernorm eps 1.0e-06 : tensor<1x8xf32>
-      %gate = spark.linear %n2, @layers.0.gate_proj : tensor<1x8xf32> -> tensor<1x16xf32>
-      %up = spark.linear %n2, @layers.0.up_proj : tensor<1x8xf32> -> tensor<1x16xf32>
-      %f = spark.geglu %gate, %up : tensor<1x16xf32>
-      %d = spark.linear %f, @layers.0.down_proj : tensor<1x16xf32> -> tensor<1x8xf32>
-      %x2 = spark.add %x1, %d : tensor<1x8xf32>
-      spark.yield %x2 : tensor<1x8xf32>
-    } : tensor<1x8xf32>
-    %n = spark.rms_norm %y, @norm eps 1.0e-06 : tensor<1x8xf32>
-    %logits = spark.linear %n, @embedding : tensor<1x8xf32> -> tensor<1x24xf32>
-    return %logits : tensor<1x24xf32>
-  }
-}
+// The whole stage on a model of two layers, and the same from every place in
+// the order of its passes.
+//
+// RUN: sparkc-opt %S/Inputs/two-layers.mlir --sparkc-fuse-pipeline \
+// RUN:   --spark-check-config -o %t.mlir
+// RUN: FileCheck %s < %t.mlir
+// RUN: sparkc-opt %t.mlir --sparkc-fuse-pipeline | diff %t.mlir -
+// RUN: sparkc-opt %S/Inputs/two-layers.mlir --pass-pipeline='builtin.module(func.func(spark-fuse-residual,spark-fuse-geglu,spark-fuse-rope-kv,spark-fuse-norm,spark-fuse-head-gate))' | diff %t.mlir -
+// RUN: sparkc-opt %S/Inputs/two-layers.mlir --pass-pipeline='builtin.module(func.func(spark-fuse-norm,spark-fuse-rope-kv,spark-fuse-head-gate,spark-fuse-residual,spark-fuse-geglu))' | diff %t.mlir -
+// RUN: sparkc-opt %S/Inputs/two-layers.mlir --pass-pipeline='builtin.module(func.func(spark-fuse-rope-kv,spark-fuse-geglu,spark-fuse-head-gate,spark-fuse-norm,spark-fuse-residual))' | diff %t.mlir -
+// RUN: sparkc-opt %S/Inputs/two-layers.mlir --pass-pipeline='builtin.module(func.func(spark-fuse-geglu,spark-fuse-norm,spark-fuse-residual,spark-fuse-head-gate,spark-fuse-rope-kv))' | diff %t.mlir -
+
+// CHECK-LABEL: func.func @step(
+// CHECK-SAME:    %[[TOKEN:.*]]: tensor<1xi32>, %[[POS:.*]]: index)
+// CHECK-NEXT:    %[[X0:.*]] = spark.embed @embedding[%[[TOKEN]]]
+// CHECK-NEXT:    %[[X1:.*]] = spark.layer 0(%[[X0]]) {
+// CHECK-NEXT:    ^bb0(%[[H:.*]]: tensor<1x8xf32>):
+//
+// CHECK-NEXT:      %[[QG:.*]]:2 = spark.fused_linear(%[[H]]) prologue {
+// CHECK-NEXT:      ^bb0(%[[IN:.*]]: tensor<1x8xf32>):
+// CHECK-NEXT:        %[[N:.*]] = spark.rms_norm %[[IN]], @layers.0.input_layernorm
+// CHECK-NEXT:        spark.yield %[[N]]
+// CHECK-NEXT:      } segments [@layers.0.q_k_v_proj, @layers.0.g_proj] epilogue {
+// CHECK-NEXT:      ^bb0(%[[QKV:.*]]: tensor<1x16xf32>, %[[G:.*]]: tensor<1x2xf32>):
+// CHECK-NEXT:        %[[S:.*]]:3 = spark.split %[[QKV]]
+// CHECK-NEXT:        %[[Q:.*]] = spark.rope %[[S]]#0 at %[[POS]] heads 2 rope <theta = 1.000000e+04, width = 4>
+// CHECK-NEXT:        %[[K:.*]] = spark.rope %[[S]]#1 at %[[POS]] heads 1 rope <theta = 1.000000e+04, width = 4>
+// CHECK-NEXT:        spark.kv_write %[[K]], %[[S]]#2, @kv.0 at %[[POS]]
+// CHECK-NEXT:        spark.yield %[[Q]], %[[G]]
+// CHECK-NEXT:      } : (tensor<1x8xf32>) -> (tensor<1x8xf32>, tensor<1x2xf32>)
+//
+// CHECK-NEXT:      %[[O:.*]] = spark.attention %[[QG]]#0, @kv.0 at %[[POS]] heads 2 window 3
+//
+// CHECK-NEXT:      %[[R:.*]] = spark.fused_linear(%[[O]], %[[QG]]#1) prologue {
+// CHECK-NEXT:      ^bb0(%[[IN:.*]]: tensor<1x8xf32>, %[[G:.*]]: tensor<1x2xf32>):
+// CHECK-NEXT:        %[[HG:.*]] = spark.head_gate %[[IN]], %[[G]]
+// CHECK-NEXT:        spark.yield %[[HG]]
+// CHECK-NEXT:      } segments [@layers.0.out_proj] epilogue {
+// CHECK-NEXT:      ^bb0(%[[Y:.*]]: tensor<1x8xf32>):
+// CHECK-NEXT:        %[[A:.*]] = spark.add %[[H]], %[[Y]]
+// CHECK-NEXT:        spark.yield %[[A]]
+// CHECK-NEXT:      }
+//
+// CHECK-NEXT:      %[[F:.*]] = spark.fused_linear(%[[R]]) prologue {
+// CHECK-NEXT:      ^bb0(%[[IN:.*]]: tensor<1x8xf32>):
+// CHECK-NEXT:        %[[N:.*]] = spark.rms_norm %[[IN]], @layers.0.post_attention_layernorm
+// CHECK-NEXT:        spark.yield %[[N]]
+// CHECK-NEXT:      } segments [@layers.0.gate_proj, @layers.0.up_proj] epilogue {
+// CHECK-NEXT:      ^bb0(%[[GATE:.*]]: tensor<1x16xf32>, %[[UP:.*]]: tensor<1x16xf32>):
+// CHECK-NEXT:        %[[E:.*]] = spark.geglu %[[GATE]], %[[UP]]
+// CHECK-NEXT:        spark.yield %[[E]]
+// CHECK-NEXT:      } : (tensor<1x8xf32>) -> tensor<1x16xf32>
+//
+// CHECK-NEXT:      %[[D:.*]] = spark.fused_linear(%[[F]]) prologue {
+// CHECK-NEXT:      ^bb0(%[[IN:.*]]: tensor<1x16xf32>):
+// CHECK-NEXT:        spark.yield %[[IN]]
+// CHECK-NEXT:      } segments [@layers.0.down_proj] epilogue {
+// CHECK-NEXT:      ^bb0(%[[Y:.*]]: tensor<1x8xf32>):
+// CHECK-NEXT:        %[[A:.*]] = spark.add %[[R]], %[[Y]]
+// CHECK-NEXT:        spark.yield %[[A]]
+// CHECK-NEXT:      }
+// CHECK-NEXT:      spark.yield %[[D]]
+// CHECK-NEXT:    }
+//
+// CHECK-NEXT:    %[[X2:.*]] = spark.layer 1(%[[X1]]) {
+// CHECK:           spark.rope %{{.*}} heads 2 rope <theta = 5.000000e+06, width = 2>
+// CHECK:           spark.attention {{.*}} window 0
+// CHECK-COUNT-3:   spark.fused_linear
+// CHECK-NOT:       spark.fused_linear
+// CHECK:         } : tensor<1x8xf32>{{$}}
+//
+// CHECK-NEXT:    %[[L:.*]] = spark.fused_linear(%[[X2]]) prologue {
+// CHECK-NEXT:    ^bb0(%[[IN:.*]]: tensor<1x8xf32>):
+// CHECK-NEXT:      %[[N:.*]] = spark.rms_norm %[[IN]], @norm
+// CHECK-NEXT:      spark.yield %[[N]]
+// CHECK-NEXT:    } segments [@embedding] epilogue {
+// CHECK-NEXT:    ^bb0(%[[Y:.*]]: tensor<1x24xf32>):
+// CHECK-NEXT:      spark.yield %[[Y]]
+// CHECK-NEXT:    } : (tensor<1x8xf32>) -> tensor<1x24xf32>
+// CHECK-NEXT:    return %[[L]]
