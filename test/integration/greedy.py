@@ -27,15 +27,14 @@ def main():
                                "--weights", weights, "--kv", "f32")
             for case in cases:
                 result = tool("sparkc-run", so, "-p", case["prompt"], "-n", 64, "--temp", 0)
-                text = result.stdout.decode()
-                whole = case["prompt"] + case["text"]
-                matches = text.startswith(case["text"]) or text.startswith(whole)
+                text = result.stdout.decode().rstrip("\n")
+                matches = text == (case["prompt"] + case["text"]).rstrip("\n")
                 what = f"weights {weights}: {case['prompt']!r}"
                 if not matches and case["min_top2_margin"] < MARGIN:
                     print(f"branch {what} (margin {case['min_top2_margin']:.4f}): {text!r}")
                     continue
                 failures.check(matches, what if matches else
-                               f"{what}: wrote {text!r}, expected {case['text']!r}")
+                               f"{what}: wrote {text!r}, expected to go on {case['text']!r}")
     return failures.finish()
 
 
