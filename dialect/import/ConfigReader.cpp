@@ -23,7 +23,8 @@ using llvm::Twine;
 std::string sparkc::shown(const json::Value &value) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  if (value.kind() == json::Value::Number && !value.getAsInteger())
+  if (value.kind() == json::Value::Number && !integerOf(value) &&
+      !value.getAsUINT64())
     out << llvm::format("%g", *value.getAsNumber());
   else
     out << value;
@@ -54,7 +55,7 @@ int64_t ConfigReader::integer(StringRef key, int64_t least, int64_t most) {
   const json::Value *value = required(key);
   if (!value)
     return least;
-  std::optional<int64_t> n = value->getAsInteger();
+  std::optional<int64_t> n = integerOf(*value);
   if (n && *n >= least && *n <= most)
     return *n;
   fail(where + key + " is " + shown(*value) + "; an integer from " +

@@ -99,6 +99,16 @@ std::vector<llvm::StringRef> sparkc::sortedKeys(const json::Object &object) {
   return keys;
 }
 
+std::optional<int64_t> sparkc::integerOf(const json::Value &value) {
+  if (std::optional<uint64_t> n = value.getAsUINT64())
+    return *n >> 63 ? std::nullopt : std::optional<int64_t>(*n);
+  constexpr double exact = 1ll << 53;
+  std::optional<double> n = value.getAsNumber();
+  if (!n || !(*n >= -exact && *n <= exact))
+    return std::nullopt;
+  return value.getAsInteger();
+}
+
 llvm::StringRef sparkc::kindOf(const json::Value &value) {
   switch (value.kind()) {
   case json::Value::Null:

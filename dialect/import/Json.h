@@ -11,6 +11,8 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,10 @@ llvm::Expected<llvm::json::Object> parseJsonObject(llvm::StringRef text,
 
 /// The keys of an object in sorted order (llvm::json::Object has none).
 std::vector<llvm::StringRef> sortedKeys(const llvm::json::Object &object);
+
+/// The value of a number that is an integer, also where it is written as 10.0
+/// (up to 2^53). Unlike Value::getAsInteger, defined for 2^63 as a double.
+std::optional<int64_t> integerOf(const llvm::json::Value &value);
 
 /// What kind of value it is, for a message: "a string", "null", ...
 llvm::StringRef kindOf(const llvm::json::Value &value);

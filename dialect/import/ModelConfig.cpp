@@ -255,7 +255,7 @@ static std::optional<int64_t> readToken(ConfigReader &in, StringRef key,
                                         int64_t vocab) {
   if (!value)
     return std::nullopt;
-  std::optional<int64_t> id = value->getAsInteger();
+  std::optional<int64_t> id = integerOf(*value);
   if (id == -1) // how some checkpoints say "none"
     return std::nullopt;
   if (!id || *id < 0 || *id >= vocab)

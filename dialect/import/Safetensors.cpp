@@ -54,7 +54,7 @@ private:
 
 /// A number that is an integer, not negative and below 2^63.
 static std::optional<uint64_t> count(const json::Value &value) {
-  std::optional<int64_t> number = value.getAsInteger();
+  std::optional<int64_t> number = integerOf(value);
   if (!number || *number < 0)
     return std::nullopt;
   return static_cast<uint64_t>(*number);

@@ -59,6 +59,21 @@ TEST(Json, NestingIsBounded) {
       parseJsonObject("{\"a\":\"" + std::string(1000, '[') + "\"}", "a.json")));
 }
 
+TEST(Json, Integers) {
+  auto read = [](const char *text) {
+    return integerOf(llvm::cantFail(llvm::json::parse(text)));
+  };
+  EXPECT_EQ(read("7"), 7);
+  EXPECT_EQ(read("-7"), -7);
+  EXPECT_EQ(read("7.0"), 7);
+  EXPECT_EQ(read("5e6"), 5000000);
+  EXPECT_EQ(read("9223372036854775807"), INT64_MAX);
+  for (const char *text :
+       {"7.5", "\"7\"", "true", "null", "9223372036854775808", "1e999",
+        "9223372036854775807.0", "18446744073709551615", "-1e300"})
+    EXPECT_EQ(read(text), std::nullopt) << text;
+}
+
 TEST(ImportError, IsOneLine) {
   std::string message = llvm::toString(
       importError("dir\n/x", "tensor " + quotedName("a\r\n\x1b[31m")));
