@@ -89,15 +89,17 @@ bool Tokenizer::addAdded(std::string &error) {
       }
       token = &tokens[added.id];
     } else {
+      // No spelling: its name as it stands, even where that spells bytes.
       token = place(added.id, added.text, error);
       if (!token)
         return false;
       bySpelling.emplace(added.text, added.id);
+      token->begin = static_cast<uint32_t>(bytes.size());
+      token->size = static_cast<uint32_t>(added.text.size());
+      token->present = true;
+      bytes += added.text;
     }
-    // Its name as it stands, even where that spells other bytes.
-    *token = {static_cast<uint32_t>(bytes.size()),
-              static_cast<uint32_t>(added.text.size()), true, added.special};
-    bytes += added.text;
+    token->special = added.special;
     (added.normalized ? normalizedAdded : plainAdded).add(added);
   }
   return true;
