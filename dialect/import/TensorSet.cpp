@@ -76,7 +76,7 @@ llvm::Error TensorSet::openShards(llvm::StringRef directory) {
       auto it = index->find(info.name);
       if (it == index->end())
         return importError(path, "tensor " + quotedName(info.name) +
-                                     " is not in " + quotedName(source));
+                                     " is not in model.safetensors.index.json");
       if (it->second != name)
         return importError(path, "tensor " + quotedName(info.name) +
                                      " belongs in " + quotedName(it->second) +

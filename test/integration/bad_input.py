@@ -50,6 +50,17 @@ CONFIGS = [
     ("no rope parameters of a kind", lambda c: c["rope_parameters"].pop("sliding_attention"),
      ["sliding_attention"]),
     ("window 0", lambda c: c.update(sliding_window=0), ["sliding_window"]),
+    ("layer_types too long", lambda c: c["layer_types"].append("full_attention"),
+     ["layer_types"]),
+    ("rotary width beyond head_dim",
+     lambda c: c["rope_parameters"]["sliding_attention"].update(partial_rotary_factor=1.25),
+     ["partial_rotary_factor"]),
+    ("no eps", lambda c: c.pop("rms_norm_eps"), ["rms_norm_eps"]),
+    ("sizes that overflow", lambda c: c.update(hidden_size=2**63 - 1), ["hidden_size"]),
+    ("quantized", lambda c: c.update(quantization_config={"bits": 4}), ["quantization_config"]),
+    ("logit softcapping", lambda c: c.update(final_logit_softcapping=30.0),
+     ["final_logit_softcapping"]),
+    ("a key nobody knows", lambda c: c.update(residual_multiplier=0.5), ["residual_multiplier"]),
     ("rope scaling", lambda c: c["rope_parameters"]["full_attention"].update(
         rope_type="yarn", factor=4.0), ["rope_type"]),
 ]
@@ -67,6 +78,11 @@ TENSORS = [
     ("one dimension more", lambda t: t.update({NORM: bf16(128, 1)}), [NORM]),
     ("gate sized like Q", lambda t: t.update(
         {"model.layers.0.self_attn.g_proj.weight": bf16(128, 128)}), ["g_proj"]),
+    ("a bias", lambda t: t.update({NORM.replace("weight", "bias"): bf16(128)}), ["bias"]),
+    ("a layer too many", lambda t: t.update({NORM.replace(".1.", ".4."): bf16(128)}),
+     [NORM.replace(".1.", ".4.")]),
+    ("both names of the embedding", lambda t: t.update(
+        {"model.embed_tokens.weight": t["model.embedding.weight"]}), ["embed_tokens"]),
     ("wrong dtype", lambda t: t.update({NORM: ("I32", np.ones(128, np.int32))}), [NORM]),
 ]
 
@@ -102,6 +118,15 @@ def overflow(header):
     header[NORM].update(shape=[2**33, 2**33])
 
 
+def hole(header):
+    header.pop(NORM)
+
+
+def twice(data):
+    """The name of one tensor given to another of the same shape."""
+    return data.replace(NORM.replace(".1.", ".2.").encode(), NORM.encode())
+
+
 # (what, change of the bytes of model.safetensors)
 BYTES = [
     ("empty file", lambda data: b""),
@@ -114,6 +139,9 @@ BYTES = [
     ("reversed offsets", raw_header(reverse)),
     ("offsets beyond the file", raw_header(beyond)),
     ("a shape whose size overflows", raw_header(overflow)),
+    ("bytes that belong to no tensor", raw_header(hole)),
+    ("a name that stands twice", twice),
+    ("a byte too many", lambda data: data + b"x"),
 ] + [(f"cut at byte {cut}", lambda data, cut=cut: data[:cut])
      for cut in (1, 7, 8, 9, 100, 1000, 5000, 100000, -2, -1)]
 
@@ -172,6 +200,23 @@ def main():
         (model / "model-00002-of-00002.safetensors").unlink()
         refused("a shard that is not there", "model-00002-of-00002.safetensors")
 
+        index = "model.safetensors.index.json"
+        for what, change, name in (
+                ("index without weight_map", lambda i: i.pop("weight_map"), index),
+                ("a shard outside the folder",
+                 lambda i: i["weight_map"].update({NORM: "../model.safetensors"}), index),
+                ("a tensor in another shard than the index says",
+                 lambda i: i["weight_map"].update({NORM: "model-00002-of-00002.safetensors"}),
+                 "model-00001-of-00002.safetensors"),
+                ("a tensor that the index does not name",
+                 lambda i: i["weight_map"].pop(NORM), "model-00001-of-00002.safetensors")):
+            shutil.rmtree(model)
+            shutil.copytree(GOLDEN / "base-sharded", model)
+            edited = json.loads((model / index).read_text())
+            change(edited)
+            (model / index).write_text(json.dumps(edited))
+            refused(what, name)
+
         fresh()
         refused("unknown weights scheme", "q3", arguments=("--weights", "q3"))
         refused("unknown kv type", "q3", arguments=("--kv", "q3"))
@@ -181,6 +226,13 @@ def main():
                      names=(folder / "none",))
         expect_error(failures, "output folder that is not there", "sparkc", CASE, "-o",
                      folder / "none" / "x.so", names=(folder / "none",))
+
+        plain = folder / "plain"
+        plain.write_text("")
+        for what, out in (("output below a plain file", plain / "x.so"),
+                          ("output that is a folder", folder / "out")):
+            expect_error(failures, what, "sparkc", CASE, "-o", out, names=(out,))
+        failures.check(not list(output.parent.iterdir()), "output that is a folder: left alone")
 
         # A write that fails half way, as on a full disk: files of at most 100 kB.
         def limit():
@@ -194,6 +246,24 @@ def main():
                        and lines[0].startswith("sparkc: error: "),
                        f"disk full: status {result.returncode}, {lines[:2]}")
         failures.check(not list(output.parent.iterdir()), "disk full: no output")
+
+        # And on a file system that is full, where one may be mounted. It lives
+        # in a mount namespace of its own and ends with it.
+        mount = 'mount -t tmpfs -o size=256k none "$0" || exit 99; '
+        script = mount + '"$1" "$2" -o "$0/model.so"; status=$?; ls -A "$0"; exit $status'
+        if not shutil.which("unshare") or subprocess.run(
+                ["unshare", "-m", "sh", "-c", mount, output.parent],
+                capture_output=True).returncode != 0:
+            print("skipped: a full file system: may not mount one here")
+        else:
+            result = subprocess.run(["unshare", "-m", "sh", "-c", script, output.parent,
+                                     BIN / "sparkc", CASE], capture_output=True)
+            lines = result.stderr.decode(errors="replace").splitlines()
+            failures.check(result.returncode == 1 and len(lines) == 1
+                           and lines[0].startswith("sparkc: error: "),
+                           f"file system full: status {result.returncode}, {lines[:2]}")
+            failures.check(not result.stdout.strip(),
+                           f"file system full: no output {result.stdout!r}")
     return failures.finish()
 
 

@@ -242,7 +242,7 @@ TEST_F(CheckpointTest, ShardFaults) {
   map = shard(5);
   map.erase("model.norm.weight");
   writeIndex(std::move(map));
-  expectRefused(b, "'model.norm.weight' is not in '" + index);
+  expectRefused(b, "'model.norm.weight' is not in model.safetensors.index");
 
   map = shard(5);
   map["model.norm.weight"] = "c.safetensors";
