@@ -96,20 +96,19 @@ constexpr double expTail[] = {4.99999940e-01, 1.66665196e-01, 4.16683927e-02,
                               8.36878084e-03, 1.38144672e-03};
 
 /// (t + 2) Phi(-t) e^(t^2/2) in q = (t - 2) / (t + 2), 0 <= t <= 14.
-constexpr double mills[] = {
-    6.72407985e-01,  -3.31404567e-01, 2.87984014e-02, 3.67217027e-02,
-    -4.83227719e-04, -6.75227540e-03, -1.89079298e-03, 8.85927235e-04,
-    7.25032820e-04,  2.93585581e-05,  -7.72848944e-05};
+constexpr double mills[] = {6.72407985e-01,  -3.31404567e-01, 2.87984014e-02,
+                            3.67217027e-02,  -4.83227719e-04, -6.75227540e-03,
+                            -1.89079298e-03, 8.85927235e-04,  7.25032820e-04,
+                            2.93585581e-05,  -7.72848944e-05};
 
 /// (sin r - r) / r^3 in r^2, |r| <= pi/4.
-constexpr double sinTail[] = {
-    -1.6666666640776262e-01, 8.3333293024199385e-03, -1.9839311486185857e-04,
-    2.7181141244647308e-06};
+constexpr double sinTail[] = {-1.6666666640776262e-01, 8.3333293024199385e-03,
+                              -1.9839311486185857e-04, 2.7181141244647308e-06};
 
 /// (cos r - 1) / r^2 in r^2, |r| <= pi/4.
-constexpr double cosTail[] = {
-    -4.9999999999488776e-01, 4.1666666553327611e-02, -1.3888880654160524e-03,
-    2.4798959632456319e-05, -2.7174710617080405e-07};
+constexpr double cosTail[] = {-4.9999999999488776e-01, 4.1666666553327611e-02,
+                              -1.3888880654160524e-03, 2.4798959632456319e-05,
+                              -2.7174710617080405e-07};
 
 } // namespace
 
@@ -130,8 +129,8 @@ Value sparkc::buildExp(OpBuilder &b, Location loc, Value x) {
   // Times 2^n: n is added to the exponent. The magic number's own bits are
   // shifted out.
   Value bits = a.toBits(shifted);
-  bits = arith::ShLIOp::create(b, loc, bits,
-                               splatInt(b, loc, bits.getType(), 23));
+  bits =
+      arith::ShLIOp::create(b, loc, bits, splatInt(b, loc, bits.getType(), 23));
   bits = arith::AddIOp::create(b, loc, bits, a.toBits(power));
   Value result = a.fromBits(bits);
   // Outside the range, where the exponent would leave its field.
@@ -270,8 +269,7 @@ Value sparkc::buildExtBF16(OpBuilder &b, Location loc, Value x) {
 Value sparkc::buildTruncBF16(OpBuilder &b, Location loc, Value x) {
   Type i16 = withElement(x.getType(), b.getI16Type());
   Type i32 = withElement(x.getType(), b.getI32Type());
-  Value nan =
-      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
+  Value nan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
   Value bits = arith::BitcastOp::create(b, loc, i32, x);
   Value sixteen = splatInt(b, loc, i32, 16);
   // Half a unit in the last place, less one where the bit kept is even.
@@ -286,7 +284,6 @@ Value sparkc::buildTruncBF16(OpBuilder &b, Location loc, Value x) {
   rounded = arith::SelectOp::create(b, loc, nan, quiet, rounded);
   rounded = arith::ShRUIOp::create(b, loc, rounded, sixteen);
   rounded = arith::TruncIOp::create(b, loc, i16, rounded);
-  return arith::BitcastOp::create(b, loc,
-                                  withElement(x.getType(), b.getBF16Type()),
-                                  rounded);
+  return arith::BitcastOp::create(
+      b, loc, withElement(x.getType(), b.getBF16Type()), rounded);
 }

@@ -62,8 +62,7 @@ sparkc::translateToLLVMIR(mlir::ModuleOp op, LLVMContext &context,
     mlir::ScopedDiagnosticHandler handler(
         op.getContext(), [&](mlir::Diagnostic &diagnostic) {
           if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
-            diagnostics +=
-                (diagnostics.empty() ? "" : "; ") + diagnostic.str();
+            diagnostics += (diagnostics.empty() ? "" : "; ") + diagnostic.str();
           return mlir::success();
         });
     module = mlir::translateModuleToLLVMIR(op, context, "sparkc");

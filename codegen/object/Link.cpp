@@ -38,9 +38,9 @@ static Error writeFile(StringRef path, StringRef bytes, unsigned mode) {
     return createStringError(path + ": cannot write: not a regular file");
   int descriptor;
   SmallString<128> temporary;
-  if (std::error_code code = sys::fs::createUniqueFile(
-          path + ".%%%%%%%%.tmp", descriptor, temporary, sys::fs::OF_None,
-          mode))
+  if (std::error_code code =
+          sys::fs::createUniqueFile(path + ".%%%%%%%%.tmp", descriptor,
+                                    temporary, sys::fs::OF_None, mode))
     return writeError(path, code);
   raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
   stream << bytes;
@@ -84,9 +84,8 @@ public:
 
 static Error writeAll(int descriptor, StringRef bytes) {
   while (!bytes.empty()) {
-    ssize_t n =
-        sys::RetryAfterSignal(-1, ::write, descriptor, bytes.data(),
-                              bytes.size());
+    ssize_t n = sys::RetryAfterSignal(-1, ::write, descriptor, bytes.data(),
+                                      bytes.size());
     if (n < 0)
       return errorCodeToError(errnoAsErrorCode());
     bytes = bytes.drop_front(n);
@@ -168,8 +167,8 @@ static Expected<SmallVector<char, 0>> link(StringRef object,
   raw_string_ostream stream(messages);
   // For lld's fatal errors to come back here rather than end the process.
   CrashRecoveryContext::Enable();
-  lld::Result result = lld::lldMain(arguments, stream, stream,
-                                    {{lld::Gnu, &lld::elf::link}});
+  lld::Result result =
+      lld::lldMain(arguments, stream, stream, {{lld::Gnu, &lld::elf::link}});
   CrashRecoveryContext::Disable();
   writeEnd.close();
   reader.join();
@@ -185,8 +184,8 @@ Error sparkc::linkSharedObject(StringRef object, StringRef path,
                                const LinkOptions &options) {
   auto output = link(object, options);
   if (!output)
-    return createStringError(path + ": cannot link: " +
-                             toString(output.takeError()));
+    return createStringError(path +
+                             ": cannot link: " + toString(output.takeError()));
   return writeFile(path, StringRef(output->data(), output->size()),
                    sys::fs::all_read | sys::fs::all_write | sys::fs::all_exe);
 }

@@ -38,7 +38,8 @@ static Expected<const Target *> lookupX86() {
     LLVMInitializeX86AsmPrinter();
   });
   std::string message;
-  const Target *target = TargetRegistry::lookupTarget(Triple(tripleName), message);
+  const Target *target =
+      TargetRegistry::lookupTarget(Triple(tripleName), message);
   if (!target)
     return createStringError("this LLVM cannot generate code for x86-64: " +
                              message);
@@ -49,8 +50,8 @@ static Expected<const Target *> lookupX86() {
 /// reader of an error message; the rest of a baseline came with or before it).
 static constexpr const char *v3Features[] = {
     "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe", "popcnt", "xsave"};
-static constexpr const char *v4Features[] = {
-    "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
+static constexpr const char *v4Features[] = {"avx512f", "avx512bw", "avx512cd",
+                                             "avx512dq", "avx512vl"};
 
 /// Those of \p wanted that \p subtarget lacks, as text; empty if none.
 static std::string missing(const MCSubtargetInfo &subtarget,

@@ -61,8 +61,8 @@ public:
     OpBuilder b(module->getBodyRegion());
     Location loc = b.getUnknownLoc();
     Type ptr = LLVM::LLVMPointerType::get(&context);
-    auto type = LLVM::LLVMFunctionType::get(
-        LLVM::LLVMVoidType::get(&context), {ptr, ptr, ptr});
+    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(&context),
+                                            {ptr, ptr, ptr});
     auto function = LLVM::LLVMFuncOp::create(b, loc, name, type);
     b.setInsertionPointToStart(function.addEntryBlock(b));
     Value x = LLVM::LoadOp::create(b, loc, in, function.getArgument(0),
@@ -121,14 +121,11 @@ Kernels &kernels() {
       const char *name;
       Type element;
       Value (*builder)(OpBuilder &, Location, Value);
-    } unary[] = {{"exp", f32, buildExp},
-                 {"sigmoid", f32, buildSigmoid},
-                 {"gelu", f32, buildGeluErf},
-                 {"rsqrt", f32, buildRsqrt},
-                 {"ext_f16", f16, buildExtF16},
-                 {"trunc_f16", f32, buildTruncF16},
-                 {"ext_bf16", bf16, buildExtBF16},
-                 {"trunc_bf16", f32, buildTruncBF16}};
+    } unary[] = {
+        {"exp", f32, buildExp},           {"sigmoid", f32, buildSigmoid},
+        {"gelu", f32, buildGeluErf},      {"rsqrt", f32, buildRsqrt},
+        {"ext_f16", f16, buildExtF16},    {"trunc_f16", f32, buildTruncF16},
+        {"ext_bf16", bf16, buildExtBF16}, {"trunc_bf16", f32, buildTruncBF16}};
     for (auto &u : unary) {
       k->addUnary(u.name, VectorType::get({16}, u.element), u.builder);
       k->addUnary(std::string(u.name) + "_scalar", u.element, u.builder);
@@ -358,8 +355,8 @@ TEST(Math, SinCos) {
       ASSERT_EQ(memcmp(want, got, sizeof got), 0) << cpu << " " << angles[i];
       if (i % 256 == 0) {
         for (size_t lane = 0; lane < 16; ++lane)
-          object->get<KernelFn>("sincos_scalar")(
-              &angles[i + lane], &got[0][lane], &got[1][lane]);
+          object->get<KernelFn>("sincos_scalar")(&angles[i + lane],
+                                                 &got[0][lane], &got[1][lane]);
         ASSERT_EQ(memcmp(want, got, sizeof got), 0) << cpu << " " << angles[i];
       }
     }
@@ -416,9 +413,8 @@ double rounded(double x, int mantissa, int minExponent, double largest) {
 
 double valueOfF16(uint16_t bits) {
   int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
-  double magnitude = exponent == 31
-                         ? (mantissa ? NAN : INFINITY)
-                         : exponent ? std::ldexp(1024 + mantissa, exponent - 25)
+  double magnitude = exponent == 31 ? (mantissa ? NAN : INFINITY)
+                     : exponent     ? std::ldexp(1024 + mantissa, exponent - 25)
                                     : std::ldexp(mantissa, -24);
   return bits & 0x8000 ? -magnitude : magnitude;
 }
@@ -459,17 +455,17 @@ TEST(Math, ExtBF16) {
 }
 
 TEST(Math, TruncBF16) {
-  forEach<float, uint16_t>(
-      "trunc_bf16", samples(step), [](float x, uint16_t y) {
-        float got = fromBits(uint32_t(y) << 16);
-        if (std::isnan(x)) {
-          ASSERT_TRUE(std::isnan(got));
-          return;
-        }
-        double want = rounded(x, 7, -126, 0x1.fep127);
-        ASSERT_EQ(double(got), want) << x;
-        ASSERT_EQ(std::signbit(got), std::signbit(x)) << x;
-      });
+  forEach<float, uint16_t>("trunc_bf16", samples(step),
+                           [](float x, uint16_t y) {
+                             float got = fromBits(uint32_t(y) << 16);
+                             if (std::isnan(x)) {
+                               ASSERT_TRUE(std::isnan(got));
+                               return;
+                             }
+                             double want = rounded(x, 7, -126, 0x1.fep127);
+                             ASSERT_EQ(double(got), want) << x;
+                             ASSERT_EQ(std::signbit(got), std::signbit(x)) << x;
+                           });
 }
 
 TEST(Math, OtherShapes) {

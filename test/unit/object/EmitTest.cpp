@@ -47,9 +47,9 @@ TEST(Emit, SymbolTableNamesPrivateFunctions) {
   TestModule module(addOneText);
   auto bytes = compileToObject(*module, target("x86-64-v3"), {"add_one"});
   ASSERT_TRUE(bool(bytes)) << messageOf(bytes.takeError());
-  auto object = llvm::object::ObjectFile::createELFObjectFile(
-      llvm::MemoryBufferRef(llvm::StringRef(bytes->data(), bytes->size()),
-                            "test"));
+  auto object =
+      llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(
+          llvm::StringRef(bytes->data(), bytes->size()), "test"));
   ASSERT_TRUE(bool(object)) << messageOf(object.takeError());
   std::map<std::string, unsigned> binding;
   for (const llvm::object::ELFSymbolRef symbol :
@@ -92,7 +92,7 @@ TEST(Emit, LoopsThatClearOrCopyStayLoops) {
   std::vector<int64_t> from(1000), to(1000, -1);
   std::iota(from.begin(), from.end(), 1);
   object.get<void(void *, const void *, int64_t)>("copy")(to.data(),
-                                                         from.data(), 999);
+                                                          from.data(), 999);
   EXPECT_EQ(to[998], 999);
   EXPECT_EQ(to[999], -1);
   object.get<void(void *, int64_t)>("clear")(to.data(), 999);

@@ -27,8 +27,8 @@ namespace {
 std::string objectOf(const char *text,
                      llvm::ArrayRef<llvm::StringRef> exports) {
   TestModule module(text);
-  auto object = llvm::cantFail(
-      compileToObject(*module, target("x86-64-v3"), exports));
+  auto object =
+      llvm::cantFail(compileToObject(*module, target("x86-64-v3"), exports));
   return std::string(object.begin(), object.end());
 }
 
@@ -91,8 +91,7 @@ TEST(Link, ExportsWhatIsExportedAndNeedsNothing) {
         symbol.getBinding() == llvm::ELF::STB_LOCAL)
       local.push_back(llvm::cantFail(symbol.getName()).str());
   EXPECT_EQ(dynamic, std::vector<std::string>{"add_one"});
-  EXPECT_EQ(local,
-            (std::vector<std::string>{"step_phase_0", "step_phase_1"}));
+  EXPECT_EQ(local, (std::vector<std::string>{"step_phase_0", "step_phase_1"}));
   for (const auto &entry : llvm::cantFail(elf.getELFFile().dynamicEntries()))
     EXPECT_NE(entry.d_tag, llvm::ELF::DT_NEEDED);
 }
@@ -117,9 +116,8 @@ TEST(Link, RefusesWhatIsNoObject) {
   std::string message = messageOf(linkSharedObject("not ELF", path));
   EXPECT_EQ(message, path + ": cannot link: not an ELF object");
   // One that starts like an object: lld's fatal errors come back too.
-  message =
-      messageInChild(objectOf(addOneText, {"add_one"}).substr(0, 200), path,
-                     [](size_t) {});
+  message = messageInChild(objectOf(addOneText, {"add_one"}).substr(0, 200),
+                           path, [](size_t) {});
   EXPECT_EQ(message.find(path + ": cannot link: the object: "), 0u) << message;
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   // The older file is untouched, and lld can be called again.
