@@ -288,6 +288,19 @@ void dequantizeTile(const PackedMatrix &m, const uint8_t *tile, float *out) {
     }
 }
 
+void dequantizeMatrix(
+    const PackedMatrix &m, llvm::ArrayRef<uint8_t> packed,
+    llvm::function_ref<void(SourceRow at, llvm::ArrayRef<float>)> row) {
+  assert(static_cast<int64_t>(packed.size()) == m.bytes());
+  std::vector<float> values(kTileRows * m.cols);
+  for (int64_t t = 0; t < m.tiles(); ++t) {
+    dequantizeTile(m, packed.data() + t * m.tileBytes(), values.data());
+    for (int64_t l = 0; l < kTileRows; ++l)
+      if (SourceRow at = m.rowOf(t, l); !at.isPadding())
+        row(at, llvm::ArrayRef<float>(values).slice(l * m.cols, m.cols));
+  }
+}
+
 float referenceDot(const PackedMatrix &m, const uint8_t *tile, int64_t lane,
                    const int8_t *x, const float *xScales, int64_t xGroup) {
   assert(isQuantized(m.layout) && m.group % xGroup == 0);

@@ -83,6 +83,12 @@ std::string quantizeTile(const PackedMatrix &matrix, const GridSpec &grid,
 void dequantizeTile(const PackedMatrix &matrix, const uint8_t *tile,
                     float *out);
 
+/// The rows of a whole tiled matrix as float32, in tile order: `row` gets each
+/// source row once, with the source's columns.
+void dequantizeMatrix(
+    const PackedMatrix &matrix, llvm::ArrayRef<uint8_t> packed,
+    llvm::function_ref<void(SourceRow at, llvm::ArrayRef<float>)> row);
+
 /// What every kernel must give for one lane, bit for bit, for float32
 /// activations x ~ xScale * int8: for each activation group in K order
 /// D = sum (code - zero) * x, an exact integer, then

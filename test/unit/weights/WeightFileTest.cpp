@@ -9,10 +9,11 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/xxhash.h"
+#include <csignal>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <random>
-#include <unistd.h>
+#include <sys/resource.h>
 
 using namespace sparkc;
 
@@ -204,6 +205,25 @@ TEST_F(WeightFile, WriteErrorsNameTheFile) {
             path + ": cannot write: Is a directory");
   other.reset();
   EXPECT_EQ(files(), 1);
+}
+
+// A full disk, by way of a limit on the size of files.
+TEST_F(WeightFile, FullDisk) {
+  rlimit old;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+  auto previous = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = {1 << 20, old.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::string error;
+  {
+    auto writer = llvm::cantFail(WeightFileWriter::create(path));
+    writeSample(*writer);
+    error = llvm::toString(writer->finish());
+  }
+  setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, previous);
+  EXPECT_EQ(error, path + ": cannot write: File too large");
+  EXPECT_EQ(files(), 0);
 }
 
 TEST_F(WeightFile, ReaderRefuses) {
