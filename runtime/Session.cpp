@@ -87,7 +87,7 @@ Failure Session::checkTokens(const int32_t *tokens, size_t n, uint32_t flags,
   for (size_t i = 0; i < n; ++i)
     if (tokens[i] < 0 || uint32_t(tokens[i]) >= vocab)
       return fail(SPARKC_TOKEN_OUT_OF_RANGE,
-                  "token %d, the %zuth given, is outside the vocabulary of %u",
+                  "token id %d at index %zu is outside the vocabulary of %u",
                   tokens[i], i, vocab);
   return success();
 }

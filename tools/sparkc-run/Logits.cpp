@@ -12,7 +12,8 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <unistd.h>
+#include <filesystem>
+#include <utility>
 #include <vector>
 
 using namespace sparkc::run;
@@ -57,37 +58,42 @@ static bool readTokens(const std::string &path, std::vector<int32_t> &tokens,
 }
 
 namespace {
-/// A file that has its name only once it is complete.
+/// A file that has its name only once it is complete. What is there already
+/// and is no regular file (a pipe, /dev/stdout) is written to as it is.
 class Output {
 public:
-  explicit Output(const std::string &path)
-      : path(path), temporary(path + ".part") {
-    file = std::fopen(temporary.c_str(), "wb");
+  explicit Output(const std::string &path) : path(path), writtenTo(path) {
+    std::error_code ignored;
+    auto status = std::filesystem::status(path, ignored);
+    if (!std::filesystem::exists(status) ||
+        std::filesystem::is_regular_file(status))
+      writtenTo += ".part";
+    file = std::fopen(writtenTo.c_str(), "wb");
   }
   ~Output() {
-    if (file) {
+    if (file)
       std::fclose(file);
-      std::remove(temporary.c_str());
-    }
-  }
-  bool write(const float *rows, size_t count) {
-    return file && std::fwrite(rows, sizeof(float), count, file) == count;
-  }
-  bool finish() {
-    bool good = std::fflush(file) == 0;
-    good &= std::fclose(file) == 0;
-    file = nullptr;
-    if (good && std::rename(temporary.c_str(), path.c_str()) == 0)
-      return true;
-    int code = errno;
-    std::remove(temporary.c_str());
-    errno = code;
-    return false;
+    if (writtenTo != path)
+      std::remove(writtenTo.c_str());
   }
   bool isOpen() const { return file != nullptr; }
+  bool write(const float *rows, size_t count) {
+    return std::fwrite(rows, sizeof(float), count, file) == count;
+  }
+  bool finish() {
+    std::FILE *complete = std::exchange(file, nullptr);
+    if (std::fclose(complete) != 0)
+      return false;
+    if (writtenTo == path)
+      return true;
+    if (std::rename(writtenTo.c_str(), path.c_str()) != 0)
+      return false;
+    writtenTo = path;
+    return true;
+  }
 
 private:
-  std::string path, temporary;
+  std::string path, writtenTo;
   std::FILE *file;
 };
 } // namespace

@@ -14,6 +14,7 @@ using namespace sparkc::test;
 extern "C" sparkc_status sparkc_c_host(const char *so, char reason[504]);
 
 TEST(HeaderTest, HostInC11Runs) {
+  SKIP_UNDER_TSAN();
   TempDir dir;
   std::string so = writePair(dir, objectImage(), weightsImage());
   char reason[504];

@@ -49,7 +49,7 @@ protected:
 };
 
 TEST_F(SessionFileTest, RestoredGoesOnAlike) {
-  SessionPtr other = newSession(model, 0, 2);
+  SessionPtr other = newSession(model);
   ASSERT_EQ(sparkc_decode(other.get(), 1, nullptr), SPARKC_OK);
   ASSERT_EQ(restore(other, file), SPARKC_OK) << why.message;
   ASSERT_EQ(sparkc_session_position(other.get()), 40u);

@@ -21,6 +21,7 @@ using Row = std::vector<float>;
 
 class SessionTest : public testing::Test {
 protected:
+  void SetUp() override { SKIP_UNDER_TSAN(); }
   /// Row i of the logits of `tokens`.
   Row row(const std::vector<float> &all, size_t i) {
     return Row(all.begin() + i * TOY_VOCAB, all.begin() + (i + 1) * TOY_VOCAB);

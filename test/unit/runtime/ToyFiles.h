@@ -16,6 +16,15 @@
 #include <string>
 #include <vector>
 
+/// ThreadSanitizer does not see how libgomp's threads meet, and would report
+/// its every hand-over. The SPMD tests run the same code on std::threads.
+#if defined(__SANITIZE_THREAD__)
+#define SKIP_UNDER_TSAN()                                                      \
+  GTEST_SKIP() << "libgomp is not built for ThreadSanitizer; see SpmdTest"
+#else
+#define SKIP_UNDER_TSAN() (void)0
+#endif
+
 namespace sparkc::test {
 
 /// A fresh folder, removed with all it holds at the end.

@@ -11,6 +11,10 @@
 int main(int argc, char **argv) {
   if (argc != 2)
     return 2;
-  sparkc::test::writeFile(argv[1], sparkc::test::weightsImage());
+  // Without a tokenizer: the toy's is none.
+  sparkc::test::writeFile(
+      argv[1], sparkc::test::weightsImage([](sparkc_weights_header &h) {
+        h.sections[0].kind = SPARKC_SECTION_CERTIFICATE;
+      }));
   return std::filesystem::exists(argv[1]) ? 0 : 1;
 }
