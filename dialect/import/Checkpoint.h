@@ -32,15 +32,6 @@ struct LogicalWeight {
   uint64_t bytes;  ///< rows * cols * dtypeBytes(dtype)
 };
 
-/// Files with text settings that travel with a model; empty where there is
-/// none. Only their names are looked at here.
-struct TextFiles {
-  std::string tokenizer;        ///< tokenizer.json
-  std::string tokenizerConfig;  ///< tokenizer_config.json
-  std::string generationConfig; ///< generation_config.json
-  std::string chatTemplate;     ///< chat_template.jinja
-};
-
 /// A checkpoint that has been checked: every weight the config asks for is
 /// there once, with the right shape and a type that can be read. The names:
 ///
@@ -61,6 +52,15 @@ struct TextFiles {
 /// all other extras are ignored too but listed in warnings().
 class Checkpoint {
 public:
+  /// Paths of the files with text settings that travel with a model; empty
+  /// where there is none. Nothing here reads them.
+  struct TextFiles {
+    std::string tokenizer;        ///< tokenizer.json
+    std::string tokenizerConfig;  ///< tokenizer_config.json
+    std::string generationConfig; ///< generation_config.json
+    std::string chatTemplate;     ///< chat_template.jinja
+  };
+
   /// Opens a Hugging Face directory: config.json and model.safetensors (or an
   /// index with shards, see TensorSet). Errors are one line that names the
   /// file at fault, and the tensor, expected and actual where it is one.
