@@ -66,7 +66,9 @@ static inline uint32_t keyOf(float logit) {
   uint32_t bits;
   logit += 0.0f; // minus zero is zero
   std::memcpy(&bits, &logit, sizeof bits);
-  uint32_t key = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+  // Negative: all bits turn over; positive: the sign. Without a branch, since
+  // signs are hard to predict.
+  uint32_t key = bits ^ ((0u - (bits >> 31)) | 0x80000000u);
   return logit == logit ? key : 0;
 }
 
@@ -89,7 +91,7 @@ uint64_t Sampler::draw() {
   return z ^ z >> 31;
 }
 
-void Sampler::weigh(const float *logits, size_t n, float largest) {
+uint64_t Sampler::weigh(const float *logits, size_t n, float largest) {
   exponentials.resize(n);
   weights.resize(n);
   const auto inverse =
@@ -97,37 +99,40 @@ void Sampler::weigh(const float *logits, size_t n, float largest) {
   float *e = exponentials.data();
   for (size_t i = 0; i < n; ++i)
     e[i] = exponential((logits[i] - largest) * inverse);
-  for (size_t i = 0; i < n; ++i)
+  uint64_t total = 0;
+  for (size_t i = 0; i < n; ++i) {
     weights[i] = static_cast<uint64_t>(
         static_cast<int64_t>(e[i] * 1099511627776.0f)); // 2^40
+    total += weights[i];
+  }
+  return total;
 }
 
-/// Finds the fewest tokens, likeliest first, whose measures reach `target`:
-/// first the bucket of logits in which that happens, then the token in it.
 template <typename Measure>
-Sampler::Cut Sampler::cutAt(const float *logits, size_t n, uint64_t target,
-                            Measure measure) {
+bool Sampler::keepUntil(const float *logits, size_t n, uint64_t target,
+                        Measure measure) {
+  // First the bucket of logits in which the target is reached ...
   constexpr unsigned kShift = 20;
-  std::array<uint64_t, size_t(1) << (32 - kShift)> sums{};
+  sums.assign(size_t(1) << (32 - kShift), 0);
   for (size_t i = 0; i < n; ++i)
     sums[keyOf(logits[i]) >> kShift] += measure(i);
   uint64_t sum = 0;
-  size_t last = sums.size();
+  uint32_t last = static_cast<uint32_t>(sums.size());
   while (last > 0 && sum < target)
     sum += sums[--last];
   if (sum < target)
-    return Cut(); // all of them
+    return false;
   sum -= sums[last];
-  bucket.clear();
+  kept.clear();
   for (size_t i = 0; i < n; ++i)
     if (uint32_t key = keyOf(logits[i]); key >> kShift == last)
-      bucket.push_back({key, static_cast<uint32_t>(i)});
-  // What stands before `low` belongs to the tokens kept and does not suffice;
-  // with what stands before `high` it does.
-  auto low = bucket.begin(), high = bucket.end();
+      kept.push_back({key, static_cast<uint32_t>(i)});
+  // ... then the token in it. What stands before `low` does not suffice, with
+  // what stands before `high` it does.
+  auto low = kept.begin(), high = kept.end();
   while (high - low > 1) {
     auto middle = low + (high - low) / 2;
-    std::nth_element(low, middle, high, [](const Cut &a, const Cut &b) {
+    std::nth_element(low, middle, high, [](const Item &a, const Item &b) {
       return a.key != b.key ? a.key > b.key : a.id < b.id;
     });
     uint64_t more = 0;
@@ -140,40 +145,57 @@ Sampler::Cut Sampler::cutAt(const float *logits, size_t n, uint64_t target,
       low = middle;
     }
   }
-  return *low;
+  const Item end = *low;
+  kept.clear();
+  for (size_t i = 0; i < n; ++i) {
+    auto id = static_cast<uint32_t>(i);
+    uint32_t key = keyOf(logits[i]);
+    if (key > end.key || (key == end.key && id <= end.id))
+      kept.push_back({key, id});
+  }
+  return true;
 }
 
 int32_t Sampler::sample(const float *logits, size_t n) {
   const float largest = largestOf(logits, n);
   if (options.temperature == 0 || !std::isfinite(largest))
     return likeliest(logits, n);
-  weigh(logits, n, largest);
-
-  Cut cut;
-  if (options.topK != 0 && options.topK < n)
-    cut = cutAt(logits, n, options.topK, [](size_t) { return uint64_t(1); });
-  auto kept = [&](size_t i) {
-    return cut.keeps(keyOf(logits[i]), static_cast<uint32_t>(i)) ? weights[i]
-                                                                 : 0;
+  uint64_t total = weigh(logits, n, largest);
+  auto weightOf = [this](size_t i) { return weights[i]; };
+  auto sumOfKept = [this] {
+    uint64_t sum = 0;
+    for (const Item &item : kept)
+      sum += weights[item.id];
+    return sum;
   };
-  uint64_t total = 0;
-  for (size_t i = 0; i < n; ++i)
-    total += kept(i);
+
+  bool all = true;
+  if (options.topK != 0 && options.topK < n &&
+      keepUntil(logits, n, options.topK, [](size_t) { return uint64_t(1); })) {
+    all = false;
+    total = sumOfKept();
+  }
   if (options.topP < 1) {
+    // What top-k dropped comes after all that it kept, so that its weights
+    // are never reached.
     auto target =
         static_cast<uint64_t>(std::ceil(options.topP * double(total)));
-    cut = cutAt(logits, n, std::max<uint64_t>(target, 1), kept);
-    total = 0;
-    for (size_t i = 0; i < n; ++i)
-      total += kept(i);
+    all &=
+        !keepUntil(logits, n, std::clamp<uint64_t>(target, 1, total), weightOf);
+    total = all ? total : sumOfKept();
   }
   auto at = static_cast<uint64_t>(
       static_cast<unsigned __int128>(draw()) * total >> 64);
-  for (size_t i = 0; i < n; ++i) {
-    uint64_t weight = kept(i);
-    if (at < weight)
-      return static_cast<int32_t>(i);
-    at -= weight;
+  if (all) {
+    for (size_t i = 0; i < n; at -= weights[i++])
+      if (at < weights[i])
+        return static_cast<int32_t>(i);
+  } else {
+    for (const Item &item : kept) {
+      if (at < weights[item.id])
+        return static_cast<int32_t>(item.id);
+      at -= weights[item.id];
+    }
   }
   return likeliest(logits, n); // not reached: at < total
 }

@@ -44,14 +44,14 @@ bool Tokenizer::addVocab(std::string &error) {
   for (const TokenizerSpec::VocabEntry &entry : spec.vocab)
     largest = std::max(largest, entry.id);
   tokens.reserve(largest + 1);
-  bySpelling.reserve(spec.vocab.size());
+  bySpelling.reserve(spec.vocab.size() + spec.added.size());
   bytes.reserve(spec.pool.size());
   for (const TokenizerSpec::VocabEntry &entry : spec.vocab) {
     std::string_view spelling = spec.str(entry.spelling);
     Token *token = place(entry.id, spelling, error);
     if (!token)
       return false;
-    if (!bySpelling.emplace(spelling, entry.id).second) {
+    if (!bySpelling.insert(spelling, entry.id)) {
       error = "model.vocab: " + quoted(spelling) + " stands there twice";
       return false;
     }
@@ -61,12 +61,12 @@ bool Tokenizer::addVocab(std::string &error) {
     token->size = static_cast<uint32_t>(bytes.size()) - token->begin;
   }
   for (unsigned byte = 0; byte < 256; ++byte) {
-    auto it = bySpelling.find(spellByte(static_cast<uint8_t>(byte)));
-    if (it == bySpelling.end()) {
+    const uint32_t *id = bySpelling.find(spellByte(static_cast<uint8_t>(byte)));
+    if (!id) {
       error = "model.vocab: no token for byte " + std::to_string(byte);
       return false;
     }
-    byteTokens[byte] = it->second;
+    byteTokens[byte] = *id;
   }
   return true;
 }
@@ -78,13 +78,13 @@ bool Tokenizer::addAdded(std::string &error) {
               ": single_word is not supported";
       return false;
     }
-    auto known = bySpelling.find(added.text);
+    const uint32_t *known = bySpelling.find(added.text);
     Token *token;
-    if (known != bySpelling.end()) {
-      if (known->second != added.id) {
+    if (known) {
+      if (*known != added.id) {
         error = "added token " + quoted(added.text) + " has id " +
                 std::to_string(added.id) + ", in the vocabulary " +
-                std::to_string(known->second);
+                std::to_string(*known);
         return false;
       }
       token = &tokens[added.id];
@@ -93,7 +93,7 @@ bool Tokenizer::addAdded(std::string &error) {
       token = place(added.id, added.text, error);
       if (!token)
         return false;
-      bySpelling.emplace(added.text, added.id);
+      bySpelling.insert(added.text, added.id);
       token->begin = static_cast<uint32_t>(bytes.size());
       token->size = static_cast<uint32_t>(added.text.size());
       token->present = true;
@@ -112,17 +112,17 @@ bool Tokenizer::addMerges(std::string &error) {
     std::string_view left = spec.str(spec.merges[rank].left);
     std::string_view right = spec.str(spec.merges[rank].right);
     joined.assign(left).append(right);
-    auto l = bySpelling.find(left), r = bySpelling.find(right),
-         result = bySpelling.find(joined);
-    for (auto [it, name] : {std::pair(l, left), std::pair(r, right),
-                            std::pair(result, std::string_view(joined))})
-      if (it == bySpelling.end()) {
-        error = "model.merges: entry " + std::to_string(rank) + ": " +
-                quoted(name) + " is not in the vocabulary";
-        return false;
-      }
-    merges.insert(
-        {l->second, r->second, static_cast<uint32_t>(rank), result->second});
+    const uint32_t *l = bySpelling.find(left), *r = bySpelling.find(right),
+                   *result = bySpelling.find(joined);
+    if (!l || !r || !result) {
+      error = "model.merges: entry " + std::to_string(rank) + ": " +
+              quoted(!l   ? left
+                     : !r ? right
+                          : joined) +
+              " is not in the vocabulary";
+      return false;
+    }
+    merges.insert({*l, *r, static_cast<uint32_t>(rank), *result});
   }
   return true;
 }
@@ -133,8 +133,8 @@ bool Tokenizer::addConfig(const TokenizerConfig &config,
   auto idOf = [&](const std::string &name, const char *key, int32_t &id) {
     id = addedToken(name);
     if (id < 0)
-      if (auto it = bySpelling.find(name); it != bySpelling.end())
-        id = static_cast<int32_t>(it->second);
+      if (const uint32_t *known = bySpelling.find(name))
+        id = static_cast<int32_t>(*known);
     if (id < 0)
       error = std::string(key) + ": there is no token " + quoted(name);
     return id >= 0;
@@ -198,11 +198,13 @@ std::unique_ptr<Tokenizer> Tokenizer::build(TokenizerSpec spec,
       !t->addAdded(error) || !t->addMerges(error) ||
       !t->addConfig(config, generation, error))
     return nullptr;
-  if (t->spec.ignoreMerges)
+  if (t->spec.ignoreMerges) {
+    t->byBytes.reserve(t->tokens.size());
     for (size_t id = 0; id < t->tokens.size(); ++id)
       if (t->tokens[id].present && !t->tokens[id].special)
-        t->byBytes.emplace(t->bytesOf(static_cast<int32_t>(id)),
-                           static_cast<uint32_t>(id));
+        t->byBytes.insert(t->bytesOf(static_cast<int32_t>(id)),
+                          static_cast<uint32_t>(id));
+  }
   t->bySpelling = {};
   t->spec.vocab = {};
   t->spec.merges = {};
@@ -256,8 +258,8 @@ bool Tokenizer::encodeText(std::string_view text, std::vector<int32_t> &ids,
     std::string_view piece = text.substr(begin, end - begin);
     begin = end;
     if (spec.ignoreMerges)
-      if (auto it = byBytes.find(piece); it != byBytes.end()) {
-        ids.push_back(static_cast<int32_t>(it->second));
+      if (const uint32_t *id = byBytes.find(piece)) {
+        ids.push_back(static_cast<int32_t>(*id));
         continue;
       }
     mergeBytes(piece, byteTokens, merges, scratch, ids);

@@ -23,6 +23,7 @@
 #include "runtime/text/AddedTokens.h"
 #include "runtime/text/BytePairs.h"
 #include "runtime/text/PreTokenizer.h"
+#include "runtime/text/SpellingTable.h"
 #include "runtime/text/TokenizerSpec.h"
 
 #include <array>
@@ -30,7 +31,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace sparkc {
@@ -103,9 +103,9 @@ private:
   std::string bytes;  ///< of all tokens, one after the other
   std::vector<Token> tokens;
   /// From a token's spelling to its id, while building.
-  std::unordered_map<std::string_view, uint32_t> bySpelling;
+  SpellingTable bySpelling;
   /// From bytes to id: of pieces that are tokens (ignore_merges only).
-  std::unordered_map<std::string_view, uint32_t> byBytes;
+  SpellingTable byBytes;
   std::array<uint32_t, 256> byteTokens{};
   MergeTable merges;
   PreTokenizer preTokenizer;
