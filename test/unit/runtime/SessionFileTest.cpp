@@ -70,6 +70,15 @@ TEST_F(SessionFileTest, RestoredKnowsWhatItsRingHolds) {
   continues(other, 31, 50);
 }
 
+TEST_F(SessionFileTest, RestoredRewindsForFreeWhereItsRingServes) {
+  SessionPtr other = newSession(model);
+  ASSERT_EQ(restore(other, file), SPARKC_OK) << why.message;
+  uint32_t before = sparkc_session_barriers(other.get());
+  ASSERT_EQ(sparkc_rewind(other.get(), 34), SPARKC_OK);
+  EXPECT_EQ(sparkc_session_barriers(other.get()), before);
+  continues(other, 34, 50);
+}
+
 TEST_F(SessionFileTest, EmptySession) {
   ASSERT_EQ(sparkc_reset(session.get()), SPARKC_OK);
   ASSERT_EQ(sparkc_session_save(session.get(), file.c_str(), &why), SPARKC_OK);
