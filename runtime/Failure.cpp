@@ -84,6 +84,8 @@ extern "C" const char *sparkc_status_string(sparkc_status status) {
     return "contents do not match their checksum";
   case SPARKC_INTERNAL:
     return "internal error";
+  case SPARKC_STATUS_LAST:
+    break;
   }
   return "unknown status";
 }

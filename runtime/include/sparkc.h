@@ -104,7 +104,9 @@ typedef enum sparkc_status {
   SPARKC_NO_TOKENIZER = 11,      /**< the model was compiled without one */
   SPARKC_CANCELLED = 12,         /**< the host's progress callback said so */
   SPARKC_CORRUPT = 13,           /**< contents do not have their checksum */
-  SPARKC_INTERNAL = 14           /**< a fault in sparkc itself */
+  SPARKC_INTERNAL = 14,          /**< a fault in sparkc itself */
+  /** No status: gives the type room for those of later versions. */
+  SPARKC_STATUS_LAST = 0x7fffffff
 } sparkc_status;
 
 /** What a status means, in English; never NULL, never freed. */
