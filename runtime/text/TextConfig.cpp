@@ -145,10 +145,10 @@ bool sparkc::readGenerationConfig(std::string_view json,
       !readFlag(root, "do_sample", config.doSample, error) ||
       !readNumber(root, "temperature", 0, 1e6, config.temperature, error) ||
       !readNumber(root, "top_p", 0, 1, config.topP, error) ||
-      !readNumber(root, "top_k", 0, 1e9, topK, error))
+      !readNumber(root, "top_k", -1, 1e9, topK, error))
     return false;
-  if (topK)
-    config.topK = static_cast<uint32_t>(*topK);
+  if (topK) // -1 is a way to say: no limit
+    config.topK = *topK > 0 ? static_cast<uint32_t>(*topK) : 0;
   auto badId = [&](const char *key, const Json &value) {
     error = std::string(key) + ": " + shown(value) + " is not a token id";
     return false;

@@ -254,6 +254,12 @@ TEST(ModelText, AdvisesWhatTheGenerationConfigSays) {
   EXPECT_EQ(text->tokenizer->eos(), (std::vector<int32_t>{256, 3}));
   EXPECT_TRUE(text->tokenizer->isEos(3));
   EXPECT_FALSE(text->tokenizer->isEos(4));
+  // As Spark-X2.5's own file says.
+  text = load(R"({"do_sample":true,"temperature":1.0,"top_p":0.95,"top_k":-1})",
+              error);
+  ASSERT_TRUE(text) << error;
+  EXPECT_EQ(text->temperature, 1);
+  EXPECT_EQ(text->topK, 0u);
   text = load(R"({"do_sample":false,"temperature":0.6})", error);
   ASSERT_TRUE(text) << error;
   EXPECT_EQ(text->temperature, 0);
