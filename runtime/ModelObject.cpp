@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/Cpu.h"
+#include "runtime/ElfCheck.h"
 #include "runtime/Model.h"
 
 #include <climits>
@@ -89,6 +90,8 @@ Failure sparkc::checkDescriptor(const sparkc_descriptor &d, const char *name) {
 
 Failure ModelObject::open(const std::string &path) {
   file = path;
+  if (Failure failure = checkElf(path))
+    return failure;
   // Without a slash dlopen would search the library path.
   char *full = realpath(path.c_str(), nullptr);
   if (!full)
