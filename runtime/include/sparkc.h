@@ -59,7 +59,7 @@
  *  - A session is one sequence. One thread at a time may use it; different
  *    sessions may run at the same time on different threads.
  *  - The default driver runs each step as one OpenMP parallel region. Workers
- *    of GNU's libgomp poll for some milliseconds after a region before they
+ *    of GNU's libgomp poll for 5 to 15 ms after the last step before they
  *    sleep; OMP_WAIT_POLICY=passive in the environment ends that. Where OpenMP
  *    gives fewer threads than asked for, the step runs on those. A host with
  *    threads of its own uses sparkc_spmd_begin and needs no OpenMP thread.
