@@ -128,12 +128,15 @@ LogicalResult Checker::checkStep() {
 LogicalResult Checker::checkLayers() {
   int64_t count = 0;
   Value previous;
+  for (auto embed : step.getBody().front().getOps<EmbedOp>())
+    previous = embed.getOutput();
   for (auto layer : step.getBody().front().getOps<LayerOp>()) {
     if (failed(expect(layer, "its index", layer.getIndex(), count)))
       return failure();
-    if (previous && layer.getInput() != previous)
+    if (layer.getInput() != previous)
       return layer.emitOpError()
-             << "must take the result of the layer before it";
+             << "must take the "
+             << (count ? "result of the layer before it" : "embedding");
     if (failed(checkLayer(layer)))
       return failure();
     previous = layer.getOutput();

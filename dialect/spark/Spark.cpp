@@ -110,6 +110,9 @@ LogicalResult ConfigOp::verify() {
     if (value <= 0)
       return emitOpError() << "'" << name << "' must be positive, not "
                            << value;
+  if (getContext() > getMaxContext())
+    return emitOpError() << "context (" << getContext()
+                         << ") exceeds max_context (" << getMaxContext() << ")";
   if (getWindowAttr().getInt() < 0)
     return emitOpError() << "'window' must not be negative, not "
                          << getWindowAttr().getInt();
@@ -122,8 +125,10 @@ LogicalResult ConfigOp::verify() {
 
 LogicalResult WeightOp::verify() {
   RankedTensorType type = getTensorType();
-  if (!type.hasStaticShape() || type.getRank() < 1 || type.getRank() > 2)
-    return emitOpError() << "expects a static vector or matrix, not " << type;
+  if (!type.hasStaticShape() || type.getRank() < 1 ||
+      type.getRank() > 2 || type.getNumElements() == 0)
+    return emitOpError() << "expects a static vector or matrix, not "
+                         << type;
   Type element = type.getElementType();
   if (GridAttr grid = getGrid()) {
     if (!element.isSignlessInteger(grid.getBits()))
@@ -138,6 +143,14 @@ LogicalResult WeightOp::verify() {
   if (getSource().getBytes() != expected)
     return emitOpError() << "expects a source of " << expected
                          << " bytes, not " << getSource().getBytes();
+  return success();
+}
+
+LogicalResult AssetOp::verify() {
+  if (!llvm::is_contained({"tokenizer", "tokenizer_config",
+                           "generation_config", "chat_template"},
+                          getKind()))
+    return emitOpError() << "unknown kind '" << getKind() << "'";
   return success();
 }
 
@@ -264,6 +277,9 @@ LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult FusedLinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
   int64_t cols = features(getActivation());
+  for (BlockArgument rows : getEpilogue().getArguments())
+    if (failed(checkTokens(*this, tokens(getActivation()), rows)))
+      return failure();
   for (auto [segment, arg] : llvm::zip(getSegments().getAsRange<FlatSymbolRefAttr>(),
                                        getEpilogue().front().getArguments()))
     if (failed(checkWeight(*this, symbols, segment, {features(arg), cols})))
@@ -352,6 +368,13 @@ LogicalResult LinearOp::verify() {
   return checkTokens(*this, tokens(getInput()), getOutput());
 }
 
+LogicalResult RmsNormOp::verify() {
+  if (!getEps().isFinite() || getEps().isNegative())
+    return emitOpError() << "eps must be finite and not negative, not "
+                         << getEpsAttr().getValueAsDouble();
+  return success();
+}
+
 LogicalResult SplitOp::verify() {
   int64_t total = 0;
   for (Value output : getOutputs()) {
@@ -366,7 +389,7 @@ LogicalResult SplitOp::verify() {
 }
 
 LogicalResult RopeOp::verify() {
-  int64_t heads = getHeads();
+  int64_t heads = getHeadsAttr().getInt();
   if (heads <= 0 || features(getInput()) % heads)
     return emitOpError() << features(getInput())
                          << " features are not a multiple of " << heads

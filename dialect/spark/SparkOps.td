@@ -76,6 +76,21 @@ def Spark_WeightOp : Spark_Op<"weight", [Symbol]> {
   }];
 }
 
+def Spark_AssetOp : Spark_Op<"asset"> {
+  let summary = "A text file that travels with the compiled model";
+  let description = [{
+    `kind` is `tokenizer`, `tokenizer_config`, `generation_config` or
+    `chat_template`; the file becomes a section of the weights file, verbatim.
+
+    ```mlir
+    spark.asset "tokenizer" from "model/tokenizer.json"
+    ```
+  }];
+  let arguments = (ins StrAttr:$kind, StrAttr:$file);
+  let assemblyFormat = "$kind `from` $file attr-dict";
+  let hasVerifier = 1;
+}
+
 def Spark_KVCacheOp : Spark_Op<"kv_cache", [Symbol]> {
   let summary = "Keys and values of one layer";
   let description = [{
@@ -165,6 +180,7 @@ def Spark_RmsNormOp : Spark_Op<"rms_norm", [Pure, SameOperandsAndResultType,
                        F64Attr:$eps);
   let results = (outs Spark_Activation:$output);
   let assemblyFormat = "$input `,` $weight `eps` $eps attr-dict `:` type($input)";
+  let hasVerifier = 1;
 }
 
 def Spark_LinearOp : Spark_Op<"linear", [Pure,
