@@ -16,8 +16,7 @@
 ///   [a[b]] &&  nested and intersected classes: refused
 ///   {,n} {n}?  read differently: refused, as are {n,m}+ and all other escapes
 ///
-/// Both take Unicode categories from their own tables (Oniguruma 6.9 and PCRE2
-/// 10.42: Unicode 14), so characters newer than that may be split differently.
+/// Characters newer than the library's tables are PatternView.h's business.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef SPARKC_RUNTIME_TEXT_REGEXSYNTAX_H

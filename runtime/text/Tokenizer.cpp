@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/text/Tokenizer.h"
 #include "runtime/text/ByteAlphabet.h"
+#include "runtime/text/PatternView.h"
 #include "runtime/text/Utf8.h"
 
 #include <algorithm>
@@ -250,8 +251,9 @@ bool Tokenizer::encodeText(std::string_view text, std::vector<int32_t> &ids,
     text = repaired.text;
     view = repaired.view;
   }
+  std::string older;
   std::vector<size_t> ends;
-  if (!preTokenizer.split(view, ends, error))
+  if (!preTokenizer.split(patternView(view, older), ends, error))
     return false;
   size_t begin = 0;
   for (size_t end : ends) {

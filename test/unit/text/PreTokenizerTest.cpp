@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "test/unit/text/Fixtures.h"
 
+#include "runtime/text/PatternView.h"
 #include "runtime/text/PreTokenizer.h"
 #include "runtime/text/RegexSyntax.h"
 
@@ -22,7 +23,9 @@ static Pieces split(const std::vector<SplitSpec> &splits,
   std::string error;
   EXPECT_TRUE(preTokenizer.compile(splits, error)) << error;
   std::vector<size_t> ends;
-  EXPECT_TRUE(preTokenizer.split(text, ends, error)) << error;
+  std::string view;
+  EXPECT_TRUE(preTokenizer.split(patternView(text, view), ends, error))
+      << error;
   Pieces pieces;
   size_t begin = 0;
   for (size_t end : ends) {
@@ -73,6 +76,7 @@ TEST(PreTokenizer, SplitsAsSparkDoes) {
       {"한국어 말", {"한국어", " 말"}},
       {"hi 😀😀 you", {"hi", " 😀😀", " you"}},
       {"👩‍👩‍👧", {"👩", "‍", "👩", "‍", "👧"}},
+      {"a 🩷🛜b", {"a", " 🩷🛜", "b"}},
       {"cafe\u0301 s", {"cafe\u0301", " s"}},
       {"naïve Ärger", {"naïve", " Ärger"}},
       {"привет мир", {"привет", " мир"}},
@@ -107,6 +111,21 @@ TEST(PreTokenizer, LongRunsSplitInLinearTime) {
       text += unit;
     EXPECT_FALSE(sparkPieces(text).empty()) << unit;
   }
+}
+
+TEST(PatternView, NewerCharactersLookLikeOlderOnesOfTheirKind) {
+  std::string view;
+  EXPECT_EQ(patternView("plain, é, 中, 😀", view), "plain, é, 中, 😀");
+  // An emoji, an ideograph, a Kannada mark, a Kawi digit and punctuation.
+  EXPECT_EQ(patternView("a\U0001fa77b", view), "a😀b");
+  EXPECT_EQ(patternView("\U0002ebf0", view), "\U00010000");
+  EXPECT_EQ(patternView("\u0cf3", view), "\u20d0");
+  EXPECT_EQ(patternView("\U00011f50\U00011f43", view), "\U00010107\U00010100");
+  EXPECT_EQ(patternView("\u2ffc", view), "\u2190");
+  // Letters of the text come from the text itself.
+  EXPECT_EQ(encode(sparkTiny(), "\U0001fa77").size(), 4u);
+  EXPECT_EQ(decode(sparkTiny(), encode(sparkTiny(), " \U0001fa77")),
+            " \U0001fa77");
 }
 
 static std::string translated(std::string_view pattern) {
