@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/spark/Spark.h"
+#include "dialect/step/Step.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
 
@@ -27,10 +28,11 @@ using namespace mlir;
 
 int main(int argc, char **argv) {
   DialectRegistry registry;
-  registry.insert<sparkc::spark::SparkDialect, arith::ArithDialect,
-                  cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect,
-                  math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
-                  ub::UBDialect, vector::VectorDialect>();
+  registry
+      .insert<sparkc::spark::SparkDialect, sparkc::step::StepDialect,
+              arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
+              LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
+              scf::SCFDialect, ub::UBDialect, vector::VectorDialect>();
 
   sparkc::registerSparkcPasses();
   sparkc::registerSparkcPipelines();
@@ -44,6 +46,7 @@ int main(int argc, char **argv) {
   registerConvertVectorToSCF();
   registerReconcileUnrealizedCastsPass();
   registerSCFToControlFlowPass();
+  registerUBToLLVMConversionPass();
 
   return asMainReturnCode(
       MlirOptMain(argc, argv, "sparkc's passes, mlir-opt style\n", registry));

@@ -138,6 +138,11 @@ spark.weight @w : tensor<4x8xbf16> from <"m", BF16, offset = 0, bytes = 128>
 
 // -----
 
+// expected-error@+1 {{unknown kind 'picture'}}
+spark.asset "picture" from "dir/cat.png"
+
+// -----
+
 // expected-error@+1 {{expects f32 or f16 elements, not 'i8'}}
 spark.kv_cache @kv heads 1 head_dim 4 ring 0 : i8
 

@@ -28,6 +28,9 @@ spark.weight @q4 : tensor<16x8xi4, #spark.grid<bits = 4, group = 64>>
 spark.weight @q6 : tensor<16x8xi6, #spark.grid<bits = 6, group = 32, symmetric = true>>
   from <"m", BF16, offset = 0, bytes = 256>
 
+// CHECK: spark.asset "tokenizer" from "dir/tokenizer.json"
+spark.asset "tokenizer" from "dir/tokenizer.json"
+
 // CHECK: spark.kv_cache @kv.0 heads 1 head_dim 4 ring 64 : f16
 spark.kv_cache @kv.0 heads 1 head_dim 4 ring 64 : f16
 // CHECK: spark.kv_cache @kv.1 heads 1 head_dim 4 ring 0 : f32
