@@ -18,13 +18,17 @@ add_definitions(${SPARKC_LLVM_DEFINITIONS})
 link_directories(${LLVM_LIBRARY_DIRS})
 
 # sparkc_add_library(NAME sources... [DEPENDS gen...] [LINK libs...])
-# A static library of the compiler, linked with libMLIR and libLLVM.
+# A static library of the compiler, linked with libMLIR and libLLVM. Its own
+# speed rarely matters and MLIR's headers are slow to optimise: -O1, unless HOT.
 function(sparkc_add_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "HOT" "" "DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
   target_compile_options(${name} PRIVATE
     $<$<NOT:$<BOOL:${LLVM_ENABLE_RTTI}>>:-fno-rtti>)
+  if(NOT ARG_HOT)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()

@@ -33,13 +33,16 @@ public:
 
 private:
   FailureOr<Rows> rowsOf(Value value);
-  LogicalResult expandRope(spark::RopeOp op, SmallVectorImpl<EpilogueRun> &runs);
-  LogicalResult expandGeglu(spark::GegluOp op, SmallVectorImpl<EpilogueRun> &runs);
+  LogicalResult expandRope(spark::RopeOp op,
+                           SmallVectorImpl<EpilogueRun> &runs);
+  LogicalResult expandGeglu(spark::GegluOp op,
+                            SmallVectorImpl<EpilogueRun> &runs);
   LogicalResult expandAdd(spark::AddOp op, SmallVectorImpl<EpilogueRun> &runs);
 
   step::LanesAttr lanes(int64_t heads, int64_t width, int64_t stride,
                         int64_t base) {
-    return step::LanesAttr::get(linear.getContext(), heads, width, stride, base);
+    return step::LanesAttr::get(linear.getContext(), heads, width, stride,
+                                base);
   }
 
   spark::FusedLinearOp linear;
@@ -69,7 +72,8 @@ FailureOr<Rows> Analysis::rowsOf(Value value) {
 }
 
 /// Accumulators as they are.
-static SmallVector<Value> identity(OpBuilder &, Location, ValueRange tiles, Value) {
+static SmallVector<Value> identity(OpBuilder &, Location, ValueRange tiles,
+                                   Value) {
   return SmallVector<Value>(tiles);
 }
 
@@ -87,9 +91,9 @@ LogicalResult Analysis::expandRope(spark::RopeOp op,
   pairs.segmentA = pairs.segmentB = rows->segment;
   pairs.baseA = rows->base, pairs.baseB = rows->base + half;
   pairs.lanes = {lanes(heads, half, dim, 0), lanes(heads, half, dim, half)};
-  pairs.compute = [table](OpBuilder &b, Location loc, ValueRange tiles, Value j) {
-    auto rotate =
-        step::RotateOp::create(b, loc, tiles[0], tiles[1], table, j);
+  pairs.compute = [table](OpBuilder &b, Location loc, ValueRange tiles,
+                          Value j) {
+    auto rotate = step::RotateOp::create(b, loc, tiles[0], tiles[1], table, j);
     return SmallVector<Value>(rotate.getResults());
   };
   runs.push_back(pairs);

@@ -48,9 +48,9 @@ struct EpilogueRun {
 struct EpilogueContext {
   /// The slot that holds a value defined above the epilogue; null after an
   /// error.
-  llvm::function_ref<mlir::FlatSymbolRefAttr(mlir::Value)> slotOf;
+  std::function<mlir::FlatSymbolRefAttr(mlir::Value)> slotOf;
   /// The table of a rope.
-  llvm::function_ref<mlir::Value(spark::RopeAttr)> tableOf;
+  std::function<mlir::Value(spark::RopeAttr)> tableOf;
 };
 
 /// The runs of an epilogue, paired ones first. Emits an error and fails where

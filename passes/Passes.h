@@ -12,7 +12,7 @@
 #ifndef SPARKC_PASSES_PASSES_H
 #define SPARKC_PASSES_PASSES_H
 
-#include "dialect/spark/Spark.h"
+#include "dialect/step/Step.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
@@ -24,6 +24,9 @@ namespace sparkc {
 
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
+
+/// Barriers of one step: ops weighted by calls.
+int64_t countBarriers(mlir::ModuleOp module);
 
 } // namespace sparkc
 

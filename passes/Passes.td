@@ -233,4 +233,110 @@ def SparkQuantize : Pass<"spark-quantize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::sparkc::spark::SparkDialect"];
 }
 
+def SparkToStep : Pass<"spark-to-step", "::mlir::ModuleOp"> {
+  let summary = "Schedules the fused model: phases, barriers, packs, slots";
+  let description = [{
+    Every fused linear and every attention becomes a phase with a barrier behind
+    it; every layer a private `step.func` that layers of one signature share,
+    called with the offsets of its weights and its cache. Weights get their
+    place in the payload (`step.pack`), in the order in which the step reads
+    them, with their rows permuted so that what meets in an epilogue shares a
+    lane of a pair of tiles. Values between phases get a `step.slot`; a residual
+    add writes in place where the old value is not read again.
+
+    ```mlir
+    %f = spark.fused_linear (%x) prologue {norm} segments [@gate, @up]
+      epilogue {geglu} : ...
+    ```
+
+    becomes
+
+    ```mlir
+    step.phase "gate" linear {
+      step.stream 512 bytes 131584
+      %v = step.view @x : !step.vec<128>
+      %n = step.rms_norm %v weight 512 eps 1.0e-06 : !step.vec<128>
+      step.tiles %n at 1024 layout "tile16_bf16" cols 128 group 0 units 16 paired {
+      ^bb0(%a: vector<16xf32>, %b: vector<16xf32>, %j: index):
+        %g = step.geglu %a, %b
+        step.store %g, @gate.0[%j] lanes <heads = 1, width = 256, stride = 256>
+      } : !step.vec<128>
+    }
+    step.barrier
+    ```
+  }];
+  let dependentDialects = ["::sparkc::step::StepDialect"];
+}
+
+def StepLowerToLLVM : Pass<"step-lower-to-llvm", "::mlir::ModuleOp"> {
+  let summary = "Emits functions for the schedule";
+  let description = [{
+    Every `step.func`, every phase and the barrier become LLVM functions, made
+    of LLVM, arith, math, vector and scf ops by the builders of
+    codegen/microkernels. The config, the weights, the packs and the descriptor
+    stay: they say what to pack and what the object's descriptor holds.
+  }];
+  let options = [
+    Option<"sanitizeThread", "sanitize-thread", "bool", /*default=*/"false",
+           "Announce accesses to shared memory to ThreadSanitizer">
+  ];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::vector::VectorDialect", "::mlir::scf::SCFDialect"];
+}
+
+def StepMergeBarriers : Pass<"step-merge-barriers", "::mlir::ModuleOp"> {
+  let summary = "Drops barriers with no work since the one before";
+}
+
+def StepPlanArena : Pass<"step-plan-arena", "::mlir::ModuleOp"> {
+  let summary = "Gives every slot its offset in the arena";
+  let description = [{
+    Offsets are constants, multiples of 64. The slot that grows with the
+    session's context, if any, goes last.
+
+    ```mlir
+    step.slot @x size <1024>
+    step.slot @attention size <2560 + 12 * capacity>
+    ```
+
+    becomes
+
+    ```mlir
+    step.slot @x size <1024> at 0
+    step.slot @attention size <2560 + 12 * capacity> at 1024
+    ```
+  }];
+}
+
+def StepPrefetch : Pass<"step-prefetch", "::mlir::ModuleOp"> {
+  let summary = "Tells every barrier which weights the next phase streams";
+  let description = [{
+    Reads the `step.stream` of the phase that follows a barrier, through calls,
+    and at the end of a layer's function assumes the next layer behind it.
+  }];
+}
+
+def StepSelectMicrokernel
+    : Pass<"step-select-microkernel", "::mlir::ModuleOp"> {
+  let summary = "Names the kernel of every step.tiles";
+  let description = [{
+    The best that the table of codegen/microkernels has for the layout on the
+    instruction set.
+  }];
+  let options = [
+    Option<"isa", "isa", "std::string", /*default=*/"\"avx2\"",
+           "avx2, avxvnni, avx512, avx512vnni or amx">
+  ];
+}
+
+def StepVerifyStatic : Pass<"step-verify-static", "::mlir::ModuleOp"> {
+  let summary = "Refuses whatever is not decided at compile time";
+  let description = [{
+    At the step stage: slots without offset, tiles without kernel. Afterwards:
+    stack frames of dynamic size, calls of functions outside the object, shapes
+    that are not bounded. (The two calls through ctx are pointers.)
+  }];
+}
+
 #endif // SPARKC_PASSES

@@ -8,7 +8,9 @@
 #include "passes/Pipelines.h"
 #include "passes/Passes.h"
 
+#include "mlir/Conversion/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace sparkc;
@@ -34,6 +36,39 @@ void sparkc::buildFusePipeline(OpPassManager &pm,
   func.addPass(createSparkFuseResidual());
 }
 
+void sparkc::buildSchedulePipeline(OpPassManager &pm,
+                                   const SchedulePipelineOptions &options) {
+  // step (and the weights and config of spark)
+  pm.addPass(createSparkToStep());
+  pm.addPass(createStepMergeBarriers());
+  pm.addPass(createStepPlanArena());
+  pm.addPass(createStepPrefetch());
+}
+
+void sparkc::buildCodegenPipeline(OpPassManager &pm,
+                                  const CodegenPipelineOptions &options) {
+  // step
+  StepSelectMicrokernelOptions select;
+  select.isa = options.isa;
+  pm.addPass(createStepSelectMicrokernel(select));
+  pm.addPass(createStepVerifyStatic());
+  // llvm, arith, math, vector, scf
+  StepLowerToLLVMOptions lower;
+  lower.sanitizeThread = options.sanitizeThread;
+  pm.addPass(createStepLowerToLLVM(lower));
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  // llvm
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createUBToLLVMConversionPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createStepVerifyStatic());
+}
+
 void sparkc::registerSparkcPipelines() {
   PassPipelineRegistration<GraphPipelineOptions>(
       "sparkc-graph-pipeline",
@@ -43,4 +78,11 @@ void sparkc::registerSparkcPipelines() {
       "sparkc-fuse-pipeline",
       "Fuses each layer into four linears and one attention",
       buildFusePipeline);
+  PassPipelineRegistration<SchedulePipelineOptions>(
+      "sparkc-schedule-pipeline",
+      "Schedules a fused model: phases, barriers, offsets",
+      buildSchedulePipeline);
+  PassPipelineRegistration<CodegenPipelineOptions>(
+      "sparkc-codegen-pipeline", "Lowers a schedule to the LLVM dialect",
+      buildCodegenPipeline);
 }

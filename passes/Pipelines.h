@@ -25,6 +25,21 @@ struct GraphPipelineOptions : mlir::PassPipelineOptions<GraphPipelineOptions> {
 
 struct FusePipelineOptions : mlir::PassPipelineOptions<FusePipelineOptions> {};
 
+struct SchedulePipelineOptions
+    : mlir::PassPipelineOptions<SchedulePipelineOptions> {};
+
+struct CodegenPipelineOptions
+    : mlir::PassPipelineOptions<CodegenPipelineOptions> {
+  Option<std::string> isa{
+      *this, "isa",
+      llvm::cl::desc("avx2, avxvnni, avx512, avx512vnni or amx"),
+      llvm::cl::init("avx2")};
+  Option<bool> sanitizeThread{
+      *this, "sanitize-thread",
+      llvm::cl::desc("Announce accesses to shared memory to ThreadSanitizer"),
+      llvm::cl::init(false)};
+};
+
 /// sparkc-graph-pipeline: from an imported graph to one whose weights have the
 /// types in which they will be stored.
 void buildGraphPipeline(mlir::OpPassManager &pm,
@@ -34,6 +49,14 @@ void buildGraphPipeline(mlir::OpPassManager &pm,
 /// layer.
 void buildFusePipeline(mlir::OpPassManager &pm,
                        const FusePipelineOptions &options);
+
+/// sparkc-schedule-pipeline: to phases, barriers, packs and placed slots.
+void buildSchedulePipeline(mlir::OpPassManager &pm,
+                           const SchedulePipelineOptions &options);
+
+/// sparkc-codegen-pipeline: to functions of the LLVM dialect.
+void buildCodegenPipeline(mlir::OpPassManager &pm,
+                          const CodegenPipelineOptions &options);
 
 /// Makes the pipelines known by name. Call once.
 void registerSparkcPipelines();

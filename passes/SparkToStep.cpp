@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/weights/PackedLayout.h"
+#include "mlir/IR/Builders.h"
 #include "passes/EpilogueRuns.h"
 #include "passes/Passes.h"
-#include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace sparkc;
@@ -28,7 +28,8 @@ static StringRef lastName(StringRef name) {
 }
 
 /// The layout that a weight's type asks for, its group, its short name.
-static FailureOr<std::pair<Layout, int64_t>> tiledLayout(spark::WeightOp weight) {
+static FailureOr<std::pair<Layout, int64_t>>
+tiledLayout(spark::WeightOp weight) {
   Type element = weight.getTensorType().getElementType();
   if (spark::GridAttr grid = weight.getGrid()) {
     Layout layout = grid.getBits() == 4   ? Layout::Tile16Q4
@@ -41,8 +42,8 @@ static FailureOr<std::pair<Layout, int64_t>> tiledLayout(spark::WeightOp weight)
     return std::pair{Layout::Tile16F32, int64_t(0)};
   if (element.isBF16())
     return std::pair{Layout::Tile16BF16, int64_t(0)};
-  return weight.emitError() << "cannot be packed as " << element
-                            << "; run spark-quantize first";
+  return weight.emitError()
+         << "cannot be packed as " << element << "; run spark-quantize first";
 }
 
 namespace {
@@ -98,7 +99,8 @@ private:
   LogicalResult scheduleAttention(Function &fn, spark::AttentionOp op);
   LogicalResult scheduleLayer(Function &entry, spark::LayerOp layer);
   LogicalResult scheduleEmbed(Function &entry, spark::EmbedOp op);
-  FailureOr<Value> prologue(Function &fn, OpBuilder &b, spark::FusedLinearOp op);
+  FailureOr<Value> prologue(Function &fn, OpBuilder &b,
+                            spark::FusedLinearOp op);
   LogicalResult emitTiles(Function &fn, OpBuilder &b, spark::FusedLinearOp op,
                           StringRef phase, Value activation);
   LogicalResult emitSink(OpBuilder &b, const EpilogueRun &run, Value value,
@@ -148,9 +150,9 @@ FlatSymbolRefAttr Scheduler::slot(StringRef name, step::AffineAttr size) {
     it = slots.try_emplace(name, op).first;
   }
   step::SlotOp op = it->second;
-  op.setSizeAttr(affine(
-      std::max(op.getSize().getConstant(), size.getConstant()),
-      std::max(op.getSize().getPerPosition(), size.getPerPosition())));
+  op.setSizeAttr(
+      affine(std::max(op.getSize().getConstant(), size.getConstant()),
+             std::max(op.getSize().getPerPosition(), size.getPerPosition())));
   return FlatSymbolRefAttr::get(context(), name);
 }
 
@@ -187,7 +189,8 @@ FlatSymbolRefAttr Scheduler::resultSlot(StringRef phase, unsigned index,
       if (auto layer = dyn_cast<spark::LayerOp>(arg.getOwner()->getParentOp()))
         outerDead = !isReadAfter(layer.getInput(), layer);
     if (it != held.end() && !it->second.attention && outerDead &&
-        residual.getParentBlock() == op->getBlock() && !isReadAfter(residual, op))
+        residual.getParentBlock() == op->getBlock() &&
+        !isReadAfter(residual, op))
       return it->second.slot;
   }
   // One slot a role; another where a value that is still read lies in it.
@@ -213,11 +216,12 @@ int64_t Scheduler::addPack(StringRef name, const PackedMatrix &matrix,
                                       run.stride, run.weightA, run.baseA,
                                       run.weightB, run.baseB));
   int64_t offset = payload;
-  step::PackOp::create(b, loc, b.getStringAttr(name), b.getI64IntegerAttr(offset),
-                       b.getStringAttr(layoutName(matrix.layout)),
-                       b.getI64IntegerAttr(matrix.cols),
-                       b.getI64IntegerAttr(matrix.group), b.getArrayAttr(runs),
-                       b.getArrayAttr(SmallVector<Attribute>(weights.begin(), weights.end())));
+  step::PackOp::create(
+      b, loc, b.getStringAttr(name), b.getI64IntegerAttr(offset),
+      b.getStringAttr(layoutName(matrix.layout)),
+      b.getI64IntegerAttr(matrix.cols), b.getI64IntegerAttr(matrix.group),
+      b.getArrayAttr(runs),
+      b.getArrayAttr(SmallVector<Attribute>(weights.begin(), weights.end())));
   payload = alignLine(payload + matrix.bytes());
   return offset;
 }
@@ -231,8 +235,9 @@ void Scheduler::placeCaches() {
   int64_t a = 0, b = 0;
   for (auto cache : module.getOps<spark::KVCacheOp>()) {
     kvElement = cache.getElementType();
-    int64_t perPosition = int64_t(cache.getHeads()) * (kvElement.getIntOrFloatBitWidth() / 8) *
-                          (cache.getHeadDim() + (cache.getHeadDim() + 15) / 16 * 16);
+    int64_t perPosition =
+        int64_t(cache.getHeads()) * (kvElement.getIntOrFloatBitWidth() / 8) *
+        (cache.getHeadDim() + (cache.getHeadDim() + 15) / 16 * 16);
     caches[cache.getSymName()] = {affine(a, b), 0};
     if (cache.getRing()) {
       a += alignLine(perPosition * cache.getRing());
@@ -253,7 +258,8 @@ Value Scheduler::table(Function &fn, spark::RopeAttr rope) {
   for (auto &[attr, value] : fn.tables)
     if (attr == rope)
       return value;
-  auto type = step::VecType::get(context(), 2 * step::ropePeriod(rope.getWidth()));
+  auto type =
+      step::VecType::get(context(), 2 * step::ropePeriod(rope.getWidth()));
   Value value;
   if (fn.entry) {
     OpBuilder::InsertionGuard guard(fn.builder);
@@ -267,8 +273,9 @@ Value Scheduler::table(Function &fn, spark::RopeAttr rope) {
   return value;
 }
 
-step::PhaseOp Scheduler::phase(Function &fn, StringRef name, step::PhaseKind kind,
-                               Location loc, OpBuilder &inner) {
+step::PhaseOp Scheduler::phase(Function &fn, StringRef name,
+                               step::PhaseKind kind, Location loc,
+                               OpBuilder &inner) {
   auto op = step::PhaseOp::create(fn.builder, loc, name, kind);
   inner.setInsertionPointToStart(&op.getBody().emplaceBlock());
   return op;
@@ -279,9 +286,9 @@ LogicalResult Scheduler::scheduleEmbed(Function &entry, spark::EmbedOp op) {
   OpBuilder b(context());
   phase(entry, "embed", step::PhaseKind::other, op.getLoc(), b);
   FlatSymbolRefAttr x = vectorSlot("x", features(op.getOutput()));
-  auto embed = step::EmbedOp::create(b, op.getLoc(), x, b.getI64IntegerAttr(0),
-                                     b.getStringAttr(""),
-                                     b.getI64IntegerAttr(features(op.getOutput())));
+  auto embed = step::EmbedOp::create(
+      b, op.getLoc(), x, b.getI64IntegerAttr(0), b.getStringAttr(""),
+      b.getI64IntegerAttr(features(op.getOutput())));
   // A linear on the same weight (a tied head) packs it; else rows of their own.
   bool shared = false;
   module.walk([&](spark::FusedLinearOp linear) {
@@ -304,7 +311,8 @@ LogicalResult Scheduler::scheduleEmbed(Function &entry, spark::EmbedOp op) {
   return success();
 }
 
-LogicalResult Scheduler::scheduleAttention(Function &fn, spark::AttentionOp op) {
+LogicalResult Scheduler::scheduleAttention(Function &fn,
+                                           spark::AttentionOp op) {
   if (failed(checkPosition(op, op.getPosition())))
     return failure();
   FailureOr<FlatSymbolRefAttr> query = slotOf(op, op.getQuery());
@@ -332,7 +340,9 @@ LogicalResult Scheduler::scheduleAttention(Function &fn, spark::AttentionOp op) 
 
 FailureOr<Value> Scheduler::prologue(Function &fn, OpBuilder &b,
                                      spark::FusedLinearOp op) {
-  auto vec = [&](Value v) { return step::VecType::get(context(), features(v)); };
+  auto vec = [&](Value v) {
+    return step::VecType::get(context(), features(v));
+  };
   DenseMap<Value, Value> map;
   for (auto [arg, input] :
        llvm::zip(op.getPrologue().front().getArguments(), op.getInputs())) {
@@ -347,12 +357,13 @@ FailureOr<Value> Scheduler::prologue(Function &fn, OpBuilder &b,
           attention.getHeadsAttr(), b.getI64IntegerAttr(headDim),
           attention.getWindowAttr(), attention.getChunkAttr());
     } else {
-      map[arg] = step::ViewOp::create(b, op.getLoc(), vec(arg), it->second.slot);
+      map[arg] =
+          step::ViewOp::create(b, op.getLoc(), vec(arg), it->second.slot);
     }
   }
   for (Operation &inner : op.getPrologue().front().without_terminator()) {
     if (auto norm = dyn_cast<spark::RmsNormOp>(inner)) {
-      int64_t offset = addPack(norm.getWeight(),
+      int64_t offset = addPack(("pack." + norm.getWeight()).str(),
                                PackedMatrix::vector(features(norm.getInput())),
                                norm.getWeightAttr(), norm.getLoc());
       map[norm.getOutput()] = step::RmsNormOp::create(
@@ -373,9 +384,11 @@ LogicalResult Scheduler::emitSink(OpBuilder &b, const EpilogueRun &run,
                                   Value value, step::LanesAttr lanes, Value j,
                                   ArrayRef<FlatSymbolRefAttr> results) {
   if (auto write = dyn_cast<spark::KVWriteOp>(run.sink)) {
-    auto cache = symbols.lookup<spark::KVCacheOp>(write.getCacheAttr().getAttr());
+    auto cache =
+        symbols.lookup<spark::KVCacheOp>(write.getCacheAttr().getAttr());
     step::KVStoreOp::create(b, write.getLoc(), value,
-                            run.operand ? step::KVKind::value : step::KVKind::key,
+                            run.operand ? step::KVKind::value
+                                        : step::KVKind::key,
                             j, cacheAttr(cache), lanes);
     return checkPosition(write, write.getPosition());
   }
@@ -397,10 +410,10 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
     bool logits = llvm::any_of(result.getUsers(), [](Operation *user) {
       return isa<func::ReturnOp>(user);
     });
-    results.push_back(
-        logits ? FlatSymbolRefAttr()
-               : resultSlot(phaseName, i, result, op,
-                            op.getEpilogueYield().getValues()[i]));
+    results.push_back(logits
+                          ? FlatSymbolRefAttr()
+                          : resultSlot(phaseName, i, result, op,
+                                       op.getEpilogueYield().getValues()[i]));
   }
   bool ok = true;
   EpilogueContext epilogue{
@@ -426,9 +439,9 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
   }
   for (const EpilogueRun &run : *runs)
     if (run.paired() && grids[run.segmentA] != grids[run.segmentB])
-      return op.emitError() << "pairs rows of " << segments[run.segmentA]
-                            << " and " << segments[run.segmentB]
-                            << ", whose grids differ";
+      return op.emitError()
+             << "pairs rows of " << segments[run.segmentA] << " and "
+             << segments[run.segmentB] << ", whose grids differ";
   // Segments of one grid share a pack.
   SmallVector<std::pair<Layout, int64_t>> order;
   for (const EpilogueRun &run : *runs)
@@ -492,16 +505,19 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
 
 LogicalResult Scheduler::scheduleLinear(Function &fn, spark::FusedLinearOp op) {
   StringRef name =
-      fn.entry ? "head"
-               : lastName(cast<FlatSymbolRefAttr>(op.getSegments()[0]).getValue());
+      fn.entry
+          ? "head"
+          : lastName(cast<FlatSymbolRefAttr>(op.getSegments()[0]).getValue());
   OpBuilder b(context());
-  step::PhaseOp phaseOp = phase(fn, name, step::PhaseKind::linear, op.getLoc(), b);
+  step::PhaseOp phaseOp =
+      phase(fn, name, step::PhaseKind::linear, op.getLoc(), b);
   int64_t begin = payload;
   FailureOr<Value> activation = prologue(fn, b, op);
   if (failed(activation) || failed(emitTiles(fn, b, op, name, *activation)))
     return failure();
   OpBuilder front = OpBuilder::atBlockBegin(&phaseOp.getBody().front());
-  step::StreamOp::create(front, op.getLoc(), front.getI64IntegerAttr(begin - fn.base),
+  step::StreamOp::create(front, op.getLoc(),
+                         front.getI64IntegerAttr(begin - fn.base),
                          front.getI64IntegerAttr(payload - begin));
   streamed += payload - begin;
   barrier(fn, op.getLoc());
@@ -528,14 +544,18 @@ LogicalResult Scheduler::scheduleLayer(Function &entry, spark::LayerOp layer) {
   spark::KVCacheOp cache;
   for (auto attention : body.getOps<spark::AttentionOp>()) {
     sliding |= attention.getWindow() != 0;
-    cache = symbols.lookup<spark::KVCacheOp>(attention.getCacheAttr().getAttr());
+    cache =
+        symbols.lookup<spark::KVCacheOp>(attention.getCacheAttr().getAttr());
   }
   std::string name = sliding ? "layer.sliding" : "layer.full";
 
   Location loc = NameLoc::get(StringAttr::get(context(), name));
   OpBuilder atEntry(entry.op);
   Function fn{OpBuilder(context()),
-              step::FuncOp::create(atEntry, loc, name, UnitAttr()), payload, {}, false};
+              step::FuncOp::create(atEntry, loc, name, /*entry=*/false),
+              payload,
+              {},
+              false};
   fn.builder.setInsertionPointToStart(&fn.op.getBody().emplaceBlock());
   held[body.getArgument(0)] = {*input, {}};
   for (Operation &op : body.without_terminator())
@@ -587,13 +607,17 @@ LogicalResult Scheduler::run() {
   symbols.remove(graph);
   Location loc = graph.getLoc();
   Function entry{OpBuilder(context()),
-                 step::FuncOp::create(b, loc, "step", b.getUnitAttr()), 0, {}, true};
+                 step::FuncOp::create(b, loc, "step", /*entry=*/true),
+                 0,
+                 {},
+                 true};
   entry.builder.setInsertionPointToStart(&entry.op.getBody().emplaceBlock());
   for (Operation &op : graph.getBody().front().without_terminator()) {
-    LogicalResult done =
-        isa<spark::EmbedOp>(op)   ? scheduleEmbed(entry, cast<spark::EmbedOp>(op))
-        : isa<spark::LayerOp>(op) ? scheduleLayer(entry, cast<spark::LayerOp>(op))
-                                  : scheduleOp(entry, op);
+    LogicalResult done = isa<spark::EmbedOp>(op)
+                             ? scheduleEmbed(entry, cast<spark::EmbedOp>(op))
+                         : isa<spark::LayerOp>(op)
+                             ? scheduleLayer(entry, cast<spark::LayerOp>(op))
+                             : scheduleOp(entry, op);
     if (failed(done))
       return failure();
   }
@@ -610,10 +634,11 @@ LogicalResult Scheduler::run() {
       b, loc, kvBytes, step::AffineAttr(), b.getI64IntegerAttr(payload),
       b.getI64IntegerAttr(streamed), b.getI64IntegerAttr(linearWeights),
       b.getI64IntegerAttr(fullLayers), b.getI64IntegerAttr(ring),
-      b.getI64IntegerAttr(capacityMultiple),
+      b.getI64IntegerAttr(capacityMultiple), b.getI64IntegerAttr(0),
       b.getStringAttr(kvElement && kvElement.isF32() ? "f32" : "f16"));
   graph.erase();
-  for (auto cache : llvm::make_early_inc_range(module.getOps<spark::KVCacheOp>()))
+  for (auto cache :
+       llvm::make_early_inc_range(module.getOps<spark::KVCacheOp>()))
     cache.erase();
   return success();
 }

@@ -158,13 +158,14 @@ void Emitter::storeFromF32(Type element, Value value, Value address, bool shared
 
 Value Emitter::stack(int64_t bytes) {
   OpBuilder::InsertionGuard guard(b);
-  auto function = b.getBlock()->getParentOp();
-  if (!isa<LLVM::LLVMFuncOp>(function))
-    function = function->getParentOfType<LLVM::LLVMFuncOp>();
-  Block &entry = cast<LLVM::LLVMFuncOp>(function).getBody().front();
+  Operation *op = b.getBlock()->getParentOp();
+  auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+  if (!function)
+    function = op->getParentOfType<LLVM::LLVMFuncOp>();
+  Block &entry = function.getBody().front();
   b.setInsertionPointToStart(&entry);
   Value size = c(bytes);
-  return LLVM::AllocaOp::create(b, loc, ptr(), i8(), size, /*alignment=*/64);
+  return LLVM::AllocaOp::create(b, loc, ptr(), i8(), size, /*alignment=*/64u);
 }
 
 void Emitter::prefetch(Value address) {

@@ -54,6 +54,10 @@ struct TileKernel {
   TileDot build;
 };
 
+/// The sparkc_isa of "avx2", "avxvnni", "avx512", "avx512vnni", "amx".
+std::optional<unsigned> isaFromName(llvm::StringRef name);
+llvm::StringRef isaName(unsigned isa);
+
 /// All of them; of two for one layout the later needs more of the machine.
 llvm::ArrayRef<TileKernel> tileKernels();
 const TileKernel *findTileKernel(llvm::StringRef name);

@@ -1,0 +1,154 @@
+//===- Barrier.cpp - All threads have arrived -----------------------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sense by generation: the last thread to arrive resets the count, then
+// publishes the next generation. A waiter that sleeps announces itself in
+// `sleepers` before it reads the generation again (both sequentially
+// consistent, as are the publication and the look at `sleepers` after it), so
+// no wake is lost.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/microkernels/Kernels.h"
+#include "sparkc_abi.h"
+
+using namespace mlir;
+using namespace sparkc;
+
+using arith::CmpIPredicate;
+using LLVM::AtomicBinOp;
+using LLVM::AtomicOrdering;
+
+/// Looks at the generation before a thread calls ctx->wait.
+static constexpr int64_t kSpins = 2000;
+/// Lines of its next share that a waiting thread prefetches.
+static constexpr int64_t kPrefetchBytes = 4096;
+
+namespace {
+
+/// The words of sparkc_barrier.
+struct Words {
+  Words(Emitter &e)
+      : e(e), base(e.ctxField(e.ptr(), offsetof(sparkc_ctx, barrier))),
+        arrived(e.at(base, offsetof(sparkc_barrier, arrived))),
+        generation(e.at(base, offsetof(sparkc_barrier, generation))),
+        sleepers(e.at(base, offsetof(sparkc_barrier, sleepers))) {}
+
+  Value read(Value word, AtomicOrdering order) {
+    return LLVM::LoadOp::create(e.b, e.loc, e.i32(), word, 4,
+                                /*isVolatile=*/false, /*isNonTemporal=*/false,
+                                /*isInvariant=*/false,
+                                /*isInvariantGroup=*/false, order);
+  }
+  void write(Value value, Value word, AtomicOrdering order) {
+    LLVM::StoreOp::create(e.b, e.loc, value, word, 4, /*isVolatile=*/false,
+                          /*isNonTemporal=*/false, /*isInvariantGroup=*/false,
+                          order);
+  }
+  Value change(AtomicBinOp op, Value word, AtomicOrdering order) {
+    return LLVM::AtomicRMWOp::create(e.b, e.loc, op, word, e.c(e.i32(), 1),
+                                     order);
+  }
+  void tsan(StringRef name) {
+    if (e.sanitizeThread)
+      LLVM::CallOp::create(e.b, e.loc, TypeRange{},
+                           SymbolRefAttr::get(e.b.getContext(), name),
+                           ValueRange{generation});
+  }
+
+  Emitter &e;
+  Value base, arrived, generation, sleepers;
+};
+
+} // namespace
+
+/// Calls the function pointer `fn`, one of ctx's two.
+static void callHost(Emitter &e, Value fn, ValueRange args) {
+  SmallVector<Type> types(args.getTypes());
+  auto type = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(e.b.getContext()), types);
+  SmallVector<Value> operands{fn};
+  operands.append(args.begin(), args.end());
+  LLVM::CallOp::create(e.b, e.loc, type, operands);
+}
+
+static Value notNull(Emitter &e, Value pointer) {
+  Value null = LLVM::ZeroOp::create(e.b, e.loc, e.ptr());
+  return LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne, pointer, null);
+}
+
+static void emitLastToArrive(Emitter &e, Words &words, Value generation) {
+  words.write(e.c(e.i32(), 0), words.arrived, AtomicOrdering::monotonic);
+  words.write(e.addC(generation, 1), words.generation, AtomicOrdering::seq_cst);
+  Value sleepers = words.read(words.sleepers, AtomicOrdering::seq_cst);
+  e.ifThen(e.cmp(CmpIPredicate::ne, sleepers, e.c(e.i32(), 0)), [&] {
+    Value wake = e.ctxField(e.ptr(), offsetof(sparkc_ctx, wake));
+    e.ifThen(notNull(e, wake), [&] { callHost(e, wake, words.generation); });
+  });
+}
+
+/// Runs `body` while the generation is the one seen and `more(i)` holds;
+/// counts i from 0.
+static void emitWhileSame(Emitter &e, Words &words, Value generation,
+                          llvm::function_ref<Value(Value)> more,
+                          llvm::function_ref<void()> body) {
+  scf::WhileOp::create(
+      e.b, e.loc, TypeRange{e.i64()}, ValueRange{e.c(0)},
+      [&](OpBuilder &, Location, ValueRange args) {
+        Value now = words.read(words.generation, AtomicOrdering::seq_cst);
+        Value same = e.cmp(CmpIPredicate::eq, now, generation);
+        Value go = arith::AndIOp::create(e.b, e.loc, same, more(args[0]));
+        scf::ConditionOp::create(e.b, e.loc, go, args);
+      },
+      [&](OpBuilder &, Location, ValueRange args) {
+        body();
+        scf::YieldOp::create(e.b, e.loc, ValueRange{e.addC(args[0], 1)});
+      });
+}
+
+static void emitWait(Emitter &e, Words &words, Value generation) {
+  auto pause = [&] { e.intrinsic("llvm.x86.sse2.pause", {}, {}); };
+  Value always = e.c(e.i1(), 1);
+  emitWhileSame(
+      e, words, generation,
+      [&](Value i) { return e.cmp(CmpIPredicate::ult, i, e.c(kSpins)); }, pause);
+  Value wait = e.ctxField(e.ptr(), offsetof(sparkc_ctx, wait));
+  e.ifElse(
+      notNull(e, wait),
+      [&] {
+        Value now = words.read(words.generation, AtomicOrdering::acquire);
+        e.ifThen(e.cmp(CmpIPredicate::eq, now, generation), [&] {
+          words.change(AtomicBinOp::add, words.sleepers, AtomicOrdering::seq_cst);
+          emitWhileSame(
+              e, words, generation, [&](Value) { return always; },
+              [&] { callHost(e, wait, {words.generation, generation}); });
+          words.change(AtomicBinOp::sub, words.sleepers, AtomicOrdering::seq_cst);
+        });
+      },
+      [&] {
+        emitWhileSame(
+            e, words, generation, [&](Value) { return always; }, pause);
+      });
+}
+
+void sparkc::emitBarrier(Emitter &e, Value prefetch, Value bytes) {
+  Words words(e);
+  words.tsan("__tsan_release");
+  Value generation = words.read(words.generation, AtomicOrdering::acquire);
+  Value before =
+      words.change(AtomicBinOp::add, words.arrived, AtomicOrdering::acq_rel);
+  Value last = e.cmp(CmpIPredicate::eq, e.toI64(before), e.addC(e.n, -1));
+  e.ifElse(
+      last, [&] { emitLastToArrive(e, words, generation); },
+      [&] {
+        auto [lo, hi] = e.share(bytes);
+        Value end = e.umin(hi, e.addC(lo, kPrefetchBytes));
+        e.loop(lo, end, 64, [&](Value at) { e.prefetch(e.at(prefetch, at)); });
+        emitWait(e, words, generation);
+      });
+  words.tsan("__tsan_acquire");
+}

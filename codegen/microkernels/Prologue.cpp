@@ -1,0 +1,126 @@
+//===- Prologue.cpp - Norm, gate, rope table, embedding -------------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/microkernels/Kernels.h"
+#include "codegen/microkernels/Math.h"
+#include "codegen/weights/PackedLayout.h"
+#include "sparkc_abi.h"
+
+using namespace mlir;
+using namespace sparkc;
+
+Value sparkc::emitVec(Emitter &e, int64_t size) {
+  int64_t padded = ceilDiv(size, 128) * 128;
+  Value out = e.stack(padded * 4);
+  for (int64_t i = size / kLanes * kLanes; i < padded; i += kLanes)
+    e.store(e.zero16(), e.at(out, i * 4));
+  return out;
+}
+
+void sparkc::emitRmsNorm(Emitter &e, Value x, Value weight, int64_t size,
+                         double eps, Value out) {
+  int64_t vectors = ceilDiv(size, kLanes);
+  // Four chains of squares, vector i in chain i mod 4.
+  SmallVector<Value> chains(4, e.zero16());
+  auto square = [&](Value i, Value sum) {
+    Value v = e.load(e.v16f32(), e.at(x, e.mulC(i, 64)), /*shared=*/true);
+    return e.fma(v, v, sum);
+  };
+  int64_t fours = vectors / 4;
+  if (fours)
+    chains = e.reduce(e.c(0), e.c(fours * 4), 4, chains,
+                      [&](Value i, ValueRange sums) {
+                        SmallVector<Value> next;
+                        for (int64_t u = 0; u < 4; ++u)
+                          next.push_back(square(e.addC(i, u), sums[u]));
+                        return next;
+                      });
+  for (int64_t i = fours * 4; i < vectors; ++i)
+    chains[i % 4] = square(e.c(i), chains[i % 4]);
+  Value sum = buildHorizontalSum16(
+      e.b, e.loc,
+      e.fadd(e.fadd(chains[0], chains[1]), e.fadd(chains[2], chains[3])));
+  Value mean = e.fdiv(sum, e.fconst(e.f32(), double(size)));
+  Value scale = e.broadcast(
+      buildRsqrt(e.b, e.loc, e.fadd(mean, e.fconst(e.f32(), eps))));
+  e.reduceUnrolled(vectors, 4, {}, [&](Value i, ValueRange) {
+    Value offset = e.mulC(i, 64);
+    Value v = e.load(e.v16f32(), e.at(x, offset), /*shared=*/true);
+    Value w = e.load(e.v16f32(), e.at(weight, offset));
+    e.store(e.fmul(e.fmul(v, scale), w), e.at(out, offset));
+    return SmallVector<Value>();
+  });
+}
+
+void sparkc::emitHeadGate(Emitter &e, Value in, Value gate, int64_t heads,
+                          int64_t headDim, Value out) {
+  Value sigmoids = e.stack(alignTo16(heads) * 4);
+  for (int64_t i = 0; i < heads; i += kLanes)
+    e.store(buildSigmoid(e.b, e.loc,
+                         e.load(e.v16f32(), e.at(gate, i * 4), /*shared=*/true)),
+            e.at(sigmoids, i * 4));
+  // Heads in order: where headDim is no multiple of 16 the last vector of a
+  // head spills into the next one, which then writes its own.
+  e.loop(e.c(0), e.c(heads), 1, [&](Value h) {
+    Value scale =
+        e.broadcast(e.load(e.f32(), e.at(sigmoids, e.mulC(h, 4))));
+    Value base = e.mulC(h, headDim * 4);
+    for (int64_t d = 0; d < headDim; d += kLanes) {
+      Value offset = e.addC(base, d * 4);
+      Value v = e.load(e.v16f32(), e.at(in, offset), /*shared=*/true);
+      e.store(e.fmul(v, scale), e.at(out, offset));
+    }
+  });
+}
+
+void sparkc::emitRopeTable(Emitter &e, Value frequencies, int64_t period,
+                           Value out) {
+  Type f64 = e.b.getF64Type();
+  Value position =
+      e.broadcast(arith::UIToFPOp::create(e.b, e.loc, f64, e.pos()));
+  e.loop(e.c(0), e.c(period), kLanes, [&](Value i) {
+    Value frequency =
+        e.load(e.vec(f64), e.at(frequencies, e.mulC(i, 8)));
+    SinCos sc = buildSinCos(e.b, e.loc, e.fmul(position, frequency));
+    Value offset = e.mulC(i, 4);
+    e.store(sc.cos, e.at(out, offset));
+    e.store(sc.sin, e.at(out, e.addC(offset, period * 4)));
+  });
+}
+
+void sparkc::emitEmbed(Emitter &e, Value weight, StringRef layoutName,
+                       int64_t hidden, Value out) {
+  Layout layout = *layoutFromName(layoutName);
+  Value token = e.toI64(
+      e.load(e.i32(), e.ctxField(e.ptr(), offsetof(sparkc_ctx, tokens))));
+  // Whole vectors of the row to each thread.
+  auto [lo, hi] = e.share(e.c(ceilDiv(hidden, kLanes)));
+  Value begin = e.mulC(lo, kLanes);
+  Value end = e.umin(e.mulC(hi, kLanes), e.c(hidden));
+  bool tiled = isTiled(layout);
+  PackedMatrix matrix =
+      tiled ? PackedMatrix::plain(layout, kLanes, hidden)
+            : PackedMatrix::rowMajor(layout, 1, hidden);
+  Value row = tiled ? e.add(e.mulC(e.divC(token, kLanes), matrix.tileBytes()),
+                            e.mulC(e.remC(token, kLanes), 4))
+                    : e.mulC(token, matrix.tileBytes());
+  Value source = e.at(weight, row);
+  e.loop(begin, end, 1, [&](Value k) {
+    Value offset;
+    bool bf16 = layout == Layout::Tile16BF16 || layout == Layout::RowsBF16;
+    if (layout == Layout::Tile16F32)
+      offset = e.mulC(k, 64);
+    else if (layout == Layout::Tile16BF16)
+      offset = e.add(e.mulC(e.divC(k, 2), 64), e.mulC(e.remC(k, 2), 2));
+    else
+      offset = e.mulC(k, bf16 ? 2 : 4);
+    Value x = bf16 ? buildExtBF16(e.b, e.loc,
+                                  e.load(e.b.getI16Type(), e.at(source, offset)))
+                   : e.load(e.f32(), e.at(source, offset));
+    e.store(x, e.at(out, e.mulC(k, 4)), /*shared=*/true);
+  });
+}

@@ -1,0 +1,475 @@
+//===- StepLowerToLLVM.cpp - From the schedule to functions ---------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every step.func becomes a function, every phase one of its own (so that perf
+// and gdb see phases), every barrier a call of one private function. What ops
+// do is emitted by the builders in codegen/microkernels, as arith, vector, scf
+// and LLVM ops; the standard conversions take these to the LLVM dialect.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/microkernels/Kernels.h"
+#include "codegen/microkernels/Math.h"
+#include "codegen/weights/PackedLayout.h"
+#include "passes/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "sparkc_abi.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace sparkc;
+
+namespace sparkc {
+#define GEN_PASS_DEF_STEPLOWERTOLLVM
+#include "passes/Passes.h.inc"
+} // namespace sparkc
+
+int64_t sparkc::countBarriers(ModuleOp module) {
+  SymbolTable symbols(module);
+  std::function<int64_t(step::FuncOp)> count = [&](step::FuncOp func) {
+    int64_t barriers = 0;
+    for (Operation &op : func.getBody().front()) {
+      barriers += isa<step::BarrierOp>(op);
+      if (auto call = dyn_cast<step::CallOp>(op))
+        barriers += count(symbols.lookup<step::FuncOp>(call.getCallee()));
+    }
+    return barriers;
+  };
+  int64_t total = 0;
+  for (auto func : module.getOps<step::FuncOp>())
+    if (func.getEntry())
+      total += count(func);
+  return total;
+}
+
+namespace {
+
+class Lowering {
+public:
+  Lowering(ModuleOp module, bool sanitizeThread)
+      : module(module), symbols(module), b(module.getContext()),
+        sanitizeThread(sanitizeThread) {}
+  LogicalResult run();
+
+private:
+  Type ptr() { return LLVM::LLVMPointerType::get(b.getContext()); }
+  LLVM::LLVMFuncOp makeFunction(StringRef name, ArrayRef<Type> args, Location loc);
+  /// An emitter at the start of a function (ctx, tid, n, weights, kv, ...).
+  Emitter open(LLVM::LLVMFuncOp function);
+  LogicalResult lowerFunc(step::FuncOp func);
+  LogicalResult lowerPhase(step::PhaseOp phase, LLVM::LLVMFuncOp function,
+                           ValueRange captured);
+  LogicalResult lowerPhaseOp(Emitter &e, Operation &op);
+  LogicalResult lowerTiles(Emitter &e, step::TilesOp tiles, int64_t firstByte,
+                           Value loByte, Value hiByte);
+  LogicalResult lowerEpilogueOp(Emitter &e, Operation &op);
+  void declareSanitizer();
+  void makeBarrier();
+  Value slotAddress(Emitter &e, StringRef name) {
+    auto slot = symbols.lookup<step::SlotOp>(name);
+    return e.at(e.arena(), *slot.getOffset());
+  }
+  Value frequencies(Emitter &e, spark::RopeAttr rope);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  OpBuilder b;
+  bool sanitizeThread;
+  LLVM::LLVMFuncOp barrier;
+  /// Step values to addresses and vectors, in the function being emitted.
+  IRMapping map;
+};
+
+} // namespace
+
+LLVM::LLVMFuncOp Lowering::makeFunction(StringRef name, ArrayRef<Type> args,
+                                        Location loc) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(module.getBody());
+  auto type = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(b.getContext()), args);
+  auto function = LLVM::LLVMFuncOp::create(b, loc, name, type,
+                                           LLVM::Linkage::Internal);
+  function.setNoInline(true);
+  function.addEntryBlock(b);
+  return function;
+}
+
+Emitter Lowering::open(LLVM::LLVMFuncOp function) {
+  Block &block = function.getBody().front();
+  b.setInsertionPointToStart(&block);
+  LLVM::ReturnOp::create(b, function.getLoc(), ValueRange{});
+  b.setInsertionPointToStart(&block);
+  Emitter e(b, function.getLoc());
+  e.ctx = block.getArgument(0);
+  e.tid = block.getArgument(1);
+  e.n = block.getArgument(2);
+  if (block.getNumArguments() > 4) {
+    e.weights = block.getArgument(3);
+    e.kv = block.getArgument(4);
+  }
+  e.sanitizeThread = sanitizeThread;
+  return e;
+}
+
+void Lowering::declareSanitizer() {
+  if (!sanitizeThread)
+    return;
+  b.setInsertionPointToEnd(module.getBody());
+  auto declare = [&](StringRef name, ArrayRef<Type> args) {
+    LLVM::LLVMFuncOp::create(
+        b, module.getLoc(), name,
+        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), args));
+  };
+  declare("__tsan_read_range", {ptr(), b.getI64Type()});
+  declare("__tsan_write_range", {ptr(), b.getI64Type()});
+  declare("__tsan_acquire", {ptr()});
+  declare("__tsan_release", {ptr()});
+}
+
+void Lowering::makeBarrier() {
+  Type i64 = b.getI64Type();
+  barrier = makeFunction("barrier", {ptr(), i64, i64, ptr(), i64}, module.getLoc());
+  Emitter e = open(barrier);
+  Block &block = barrier.getBody().front();
+  emitBarrier(e, block.getArgument(3), block.getArgument(4));
+}
+
+Value Lowering::frequencies(Emitter &e, spark::RopeAttr rope) {
+  double base = rope.getTheta().convertToDouble();
+  int64_t half = rope.getWidth() / 2, period = step::ropePeriod(rope.getWidth());
+  std::string name = llvm::formatv("frequencies.{0}.{1:x}", rope.getWidth(),
+                                   llvm::bit_cast<uint64_t>(base));
+  auto global = module.lookupSymbol<LLVM::GlobalOp>(name);
+  if (!global) {
+    // In long double, rounded once: nothing of the host's libm is left.
+    SmallVector<double> values(period);
+    for (int64_t i = 0; i < period; ++i)
+      values[i] = double(std::pow((long double)base,
+                                  -2.0L * (long double)(i % half) /
+                                      (long double)rope.getWidth()));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(module.getBody());
+    auto dense = DenseElementsAttr::get(
+        RankedTensorType::get({period}, b.getF64Type()), ArrayRef<double>(values));
+    global = LLVM::GlobalOp::create(
+        b, e.loc, LLVM::LLVMArrayType::get(b.getF64Type(), period),
+        /*isConstant=*/true, LLVM::Linkage::Internal, name, dense,
+        /*alignment=*/64);
+  }
+  return LLVM::AddressOfOp::create(e.b, e.loc, global);
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+LogicalResult Lowering::lowerFunc(step::FuncOp func) {
+  Block &body = func.getBody().front();
+  Type i64 = b.getI64Type();
+  // The function takes the schedule's name.
+  std::string scheduled = func.getSymName().str();
+  func.setSymName("scheduled." + scheduled);
+  std::string name = func.getEntry() ? "sparkc_" + scheduled : scheduled;
+  SmallVector<Type> args{ptr(), i64, i64, ptr(), ptr()};
+  args.append(body.getNumArguments(), ptr());
+  if (func.getEntry())
+    args = {ptr(), b.getI32Type(), b.getI32Type()};
+  LLVM::LLVMFuncOp function = makeFunction(name, args, func.getLoc());
+  Emitter e = open(function);
+  Block &block = function.getBody().front();
+  map.clear();
+  Value mxcsr;
+  if (func.getEntry()) {
+    e.tid = e.toI64(e.tid);
+    e.n = e.toI64(e.n);
+    e.weights = e.ctxField(ptr(), offsetof(sparkc_ctx, weights));
+    e.kv = e.ctxField(ptr(), offsetof(sparkc_ctx, kv));
+    // The default floating-point environment, whatever the host's.
+    mxcsr = e.stack(8);
+    e.intrinsic("llvm.x86.sse.stmxcsr", {}, mxcsr);
+    Value standard = e.at(mxcsr, 4);
+    e.store(e.c(e.i32(), 0x1f80), standard);
+    e.intrinsic("llvm.x86.sse.ldmxcsr", {}, standard);
+  }
+  for (auto [i, arg] : llvm::enumerate(body.getArguments()))
+    map.map(arg, block.getArgument(5 + i));
+
+  for (Operation &op : body) {
+    e.loc = op.getLoc();
+    if (auto table = dyn_cast<step::RopeTableOp>(op)) {
+      int64_t period = step::ropePeriod(table.getRope().getWidth());
+      Value out = e.stack(2 * period * 4);
+      emitRopeTable(e, frequencies(e, table.getRope()), period, out);
+      map.map(table.getTable(), out);
+    } else if (auto phase = dyn_cast<step::PhaseOp>(op)) {
+      // What the phase uses from above travels as arguments.
+      SetVector<Value> captured;
+      phase.walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands())
+          if (operand.getParentRegion() == &func.getBody())
+            captured.insert(operand);
+      });
+      std::string phaseName = (scheduled + "." + phase.getName()).str();
+      while (module.lookupSymbol(phaseName))
+        phaseName += "x";
+      SmallVector<Type> types{ptr(), i64, i64, ptr(), ptr()};
+      types.append(captured.size(), ptr());
+      LLVM::LLVMFuncOp outlined = makeFunction(phaseName, types, phase.getLoc());
+      SmallVector<Value> operands{e.ctx, e.tid, e.n, e.weights, e.kv};
+      for (Value value : captured)
+        operands.push_back(map.lookup(value));
+      LLVM::CallOp::create(b, op.getLoc(), outlined, operands);
+      OpBuilder::InsertionGuard guard(b);
+      IRMapping outer = map;
+      if (failed(lowerPhase(phase, outlined, captured.getArrayRef())))
+        return failure();
+      map = outer;
+    } else if (auto bar = dyn_cast<step::BarrierOp>(op)) {
+      Value address = e.at(e.weights, bar.getPrefetch().value_or(0));
+      LLVM::CallOp::create(
+          b, op.getLoc(), barrier,
+          ValueRange{e.ctx, e.tid, e.n, address,
+                     e.c(bar.getPrefetchBytes().value_or(0))});
+    } else if (auto call = dyn_cast<step::CallOp>(op)) {
+      auto callee = module.lookupSymbol<LLVM::LLVMFuncOp>(call.getCallee());
+      SmallVector<Value> operands{
+          e.ctx, e.tid, e.n, e.at(e.weights, int64_t(call.getWeights())),
+          e.at(e.kv, e.affine(call.getKv()))};
+      for (Value operand : call.getOperands())
+        operands.push_back(map.lookup(operand));
+      LLVM::CallOp::create(b, op.getLoc(), callee, operands);
+    } else if (!isa<step::ReturnOp>(op)) {
+      return op.emitOpError("cannot be lowered here");
+    }
+  }
+  if (mxcsr)
+    e.intrinsic("llvm.x86.sse.ldmxcsr", {}, mxcsr);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Phases
+//===----------------------------------------------------------------------===//
+
+static int64_t unitBytes(step::TilesOp tiles) {
+  PackedMatrix matrix =
+      PackedMatrix::plain(*layoutFromName(tiles.getLayout()), kTileRows,
+                          tiles.getCols(), tiles.getGroup());
+  return matrix.tileBytes() * (tiles.getPaired() ? 2 : 1);
+}
+
+LogicalResult Lowering::lowerPhase(step::PhaseOp phase, LLVM::LLVMFuncOp function,
+                                   ValueRange captured) {
+  Emitter e = open(function);
+  map.clear();
+  for (auto [i, value] : llvm::enumerate(captured))
+    map.map(value, function.getBody().front().getArgument(5 + i));
+
+  // The phase's work in bytes, and this thread's share of it.
+  int64_t total = 0;
+  for (auto tiles : phase.getBody().getOps<step::TilesOp>())
+    total += unitBytes(tiles) * int64_t(tiles.getUnits());
+  Value lo, hi;
+  if (total)
+    std::tie(lo, hi) = e.share(e.c(total));
+  // Logits may not be wanted: then there is no work.
+  WalkResult logits = phase.walk(
+      [](step::LogitsOp) { return WalkResult::interrupt(); });
+  if (logits.wasInterrupted()) {
+    Value flags = e.ctxField(e.i32(), offsetof(sparkc_ctx, flags));
+    Value skip = e.cmp(arith::CmpIPredicate::ne,
+                       arith::AndIOp::create(b, e.loc, flags,
+                                             e.c(e.i32(), SPARKC_CTX_NO_LOGITS)),
+                       e.c(e.i32(), 0));
+    hi = e.select(skip, lo, hi);
+  }
+  int64_t done = 0;
+  for (Operation &op : phase.getBody().front()) {
+    e.loc = op.getLoc();
+    if (auto tiles = dyn_cast<step::TilesOp>(op)) {
+      if (failed(lowerTiles(e, tiles, done, lo, hi)))
+        return failure();
+      done += unitBytes(tiles) * int64_t(tiles.getUnits());
+    } else if (failed(lowerPhaseOp(e, op))) {
+      return failure();
+    }
+  }
+  return success();
+}
+
+LogicalResult Lowering::lowerPhaseOp(Emitter &e, Operation &op) {
+  auto in = [&](Value value) { return map.lookup(value); };
+  auto out = [&](Value value) {
+    int64_t size = cast<step::VecType>(value.getType()).getSize();
+    Value address = emitVec(e, size);
+    map.map(value, address);
+    return address;
+  };
+  return TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](step::StreamOp) { return success(); })
+      .Case([&](step::ViewOp view) {
+        map.map(view.getOutput(), slotAddress(e, view.getSlot()));
+        return success();
+      })
+      .Case([&](step::RmsNormOp norm) {
+        emitRmsNorm(e, in(norm.getInput()),
+                    e.at(e.weights, int64_t(norm.getWeight())),
+                    norm.getInput().getType().getSize(),
+                    norm.getEps().convertToDouble(), out(norm.getOutput()));
+        return success();
+      })
+      .Case([&](step::FoldOp fold) {
+        emitFold(e, slotAddress(e, fold.getSlot()), fold.getHeads(),
+                 fold.getHeadDim(), fold.getWindow(), fold.getChunk(),
+                 out(fold.getOutput()));
+        return success();
+      })
+      .Case([&](step::HeadGateOp gate) {
+        int64_t heads = gate.getGate().getType().getSize();
+        emitHeadGate(e, in(gate.getInput()), in(gate.getGate()), heads,
+                     gate.getInput().getType().getSize() / heads,
+                     out(gate.getOutput()));
+        return success();
+      })
+      .Case([&](step::EmbedOp embed) {
+        emitEmbed(e, e.at(e.weights, int64_t(embed.getWeight())),
+                  embed.getLayout(), embed.getHidden(),
+                  slotAddress(e, embed.getSlot()));
+        return success();
+      })
+      .Case([&](step::AttentionOp attention) {
+        emitAttention(e,
+                      AttentionShape{attention.getCache(),
+                                     int64_t(attention.getHeads()),
+                                     int64_t(attention.getWindow()),
+                                     int64_t(attention.getChunk()),
+                                     attention.getScale().convertToFloat()},
+                      slotAddress(e, attention.getQuery()),
+                      slotAddress(e, attention.getPartials()));
+        return success();
+      })
+      .Default([](Operation *other) {
+        return other->emitOpError("cannot be lowered in a phase");
+      });
+}
+
+LogicalResult Lowering::lowerTiles(Emitter &e, step::TilesOp tiles,
+                                   int64_t firstByte, Value loByte, Value hiByte) {
+  if (!tiles.getKernel())
+    return tiles.emitOpError("has no kernel; run step-select-microkernel");
+  const TileKernel *kernel = findTileKernel(*tiles.getKernel());
+  if (!kernel || kernel->layout != tiles.getLayout())
+    return tiles.emitOpError() << "kernel '" << *tiles.getKernel()
+                               << "' does not read layout '"
+                               << tiles.getLayout() << "'";
+  int64_t bytes = unitBytes(tiles), units = tiles.getUnits();
+  // Units that start in [loByte, hiByte).
+  auto firstUnit = [&](Value at) {
+    Value begun = e.sub(e.umax(at, e.c(firstByte)), e.c(firstByte));
+    return e.umin(e.divC(e.addC(begun, bytes - 1), bytes), e.c(units));
+  };
+  Value lo = firstUnit(loByte), hi = firstUnit(hiByte);
+  Value base = e.at(e.weights, int64_t(tiles.getOffset()));
+  Value activation = map.lookup(tiles.getActivation());
+  Block &body = tiles.getBody().front();
+  bool ok = true;
+  e.loop(lo, hi, 1, [&](Value unit) {
+    Value tile = e.at(base, e.mulC(unit, bytes));
+    int64_t count = tiles.getPaired() ? 2 : 1;
+    for (int64_t i = 0; i < count; ++i)
+      map.map(body.getArgument(i),
+              kernel->build(e, e.at(tile, i * (bytes / count)), activation,
+                            tiles.getCols()));
+    map.map(body.getArgument(count), e.mulC(unit, kLanes));
+    for (Operation &op : body) {
+      e.loc = op.getLoc();
+      ok &= succeeded(lowerEpilogueOp(e, op));
+    }
+  });
+  return success(ok);
+}
+
+LogicalResult Lowering::lowerEpilogueOp(Emitter &e, Operation &op) {
+  auto in = [&](Value value) { return map.lookup(value); };
+  return TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](step::RotateOp rotate) {
+        auto [first, second] =
+            emitRotate(e, in(rotate.getA()), in(rotate.getB()),
+                       in(rotate.getTable()),
+                       rotate.getTable().getType().getSize() / 2, in(rotate.getJ()));
+        map.map(rotate.getFirst(), first);
+        map.map(rotate.getSecond(), second);
+        return success();
+      })
+      .Case([&](step::GegluOp geglu) {
+        map.map(geglu.getOutput(),
+                e.fmul(buildGeluErf(e.b, e.loc, in(geglu.getGate())),
+                       in(geglu.getUp())));
+        return success();
+      })
+      .Case([&](step::ResidualOp residual) {
+        Value old = emitLoadLanes(e, slotAddress(e, residual.getSlot()),
+                                  in(residual.getJ()), residual.getLanes());
+        map.map(residual.getOutput(), e.fadd(old, in(residual.getUpdate())));
+        return success();
+      })
+      .Case([&](step::StoreOp store) {
+        emitStoreLanes(e, in(store.getValue()), slotAddress(e, store.getSlot()),
+                       in(store.getJ()), store.getLanes());
+        return success();
+      })
+      .Case([&](step::KVStoreOp store) {
+        emitKVStore(e, in(store.getValue()), store.getKind(), in(store.getJ()),
+                    store.getCache(), store.getLanes());
+        return success();
+      })
+      .Case([&](step::LogitsOp logits) {
+        emitStoreLanes(e, in(logits.getValue()),
+                       e.ctxField(ptr(), offsetof(sparkc_ctx, logits)),
+                       in(logits.getJ()), logits.getLanes());
+        return success();
+      })
+      .Default([](Operation *other) {
+        return other->emitOpError("cannot be lowered in an epilogue");
+      });
+}
+
+LogicalResult Lowering::run() {
+  for (auto descriptor : module.getOps<step::DescriptorOp>())
+    descriptor.setBarriers(countBarriers(module));
+  declareSanitizer();
+  makeBarrier();
+  // Callees first.
+  SmallVector<step::FuncOp> functions(module.getOps<step::FuncOp>());
+  llvm::stable_sort(functions, [](step::FuncOp x, step::FuncOp y) {
+    return !x.getEntry() && y.getEntry();
+  });
+  for (step::FuncOp func : functions)
+    if (failed(lowerFunc(func)))
+      return failure();
+  for (step::FuncOp func : functions)
+    func.erase();
+  for (auto slot : llvm::make_early_inc_range(module.getOps<step::SlotOp>()))
+    slot.erase();
+  return success();
+}
+
+namespace {
+struct StepLowerToLLVM : sparkc::impl::StepLowerToLLVMBase<StepLowerToLLVM> {
+  using StepLowerToLLVMBase::StepLowerToLLVMBase;
+
+  void runOnOperation() override {
+    if (failed(Lowering(getOperation(), sanitizeThread).run()))
+      signalPassFailure();
+  }
+};
+} // namespace

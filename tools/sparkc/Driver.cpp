@@ -1,0 +1,265 @@
+//===- Driver.cpp - From a checkpoint or a stage to any later stage -------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/sparkc/Driver.h"
+#include "codegen/microkernels/Kernels.h"
+#include "codegen/object/Descriptor.h"
+#include "codegen/object/Emit.h"
+#include "codegen/object/Link.h"
+#include "codegen/weights/PackPlan.h"
+#include "dialect/import/BuildGraph.h"
+#include "dialect/import/ImportError.h"
+#include "passes/Passes.h"
+#include "passes/Pipelines.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace sparkc;
+
+namespace {
+
+class Compilation {
+public:
+  Compilation(MLIRContext &context, const DriverOptions &options)
+      : context(context), options(options) {}
+  llvm::Error run();
+
+private:
+  llvm::Error importCheckpoint();
+  llvm::Error parseStage();
+  llvm::Error runStages();
+  llvm::Error runPipeline(StringRef stage,
+                          llvm::function_ref<void(OpPassManager &)> build);
+  llvm::Error writeText();
+  llvm::Error writeCode();
+  /// Packs into `writer` and gives the object file or assembly.
+  llvm::Expected<std::string> compileCode(WeightFileWriter &writer);
+
+  MLIRContext &context;
+  const DriverOptions &options;
+  OwningOpRef<ModuleOp> module;
+  Stage stage = Stage::Spark;
+  TargetSpec target;
+};
+
+/// Collects the first error that passes report, as one line.
+class ErrorCollector {
+public:
+  ErrorCollector(MLIRContext &context)
+      : handler(&context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
+              text.empty()) {
+            llvm::raw_string_ostream os(text);
+            if (!isa<UnknownLoc>(diagnostic.getLocation()))
+              os << diagnostic.getLocation() << ": ";
+            os << diagnostic;
+          }
+          return success();
+        }) {}
+  llvm::Error take(StringRef what) {
+    return llvm::createStringError(what + ": " +
+                                   (text.empty() ? "failed" : text));
+  }
+
+private:
+  std::string text;
+  ScopedDiagnosticHandler handler;
+};
+
+} // namespace
+
+llvm::Error Compilation::importCheckpoint() {
+  auto checkpoint = Checkpoint::open(options.input);
+  if (!checkpoint)
+    return checkpoint.takeError();
+  for (const std::string &warning : checkpoint->warnings())
+    llvm::errs() << "sparkc: warning: " << warning << "\n";
+  GraphOptions graph;
+  graph.context = options.context;
+  if (options.context > checkpoint->config().maxContext)
+    return importError(options.input,
+                       "--context " + Twine(options.context) +
+                           " exceeds the model's " +
+                           Twine(checkpoint->config().maxContext));
+  if (options.kv)
+    graph.kv = *options.kv == "f32" ? GraphOptions::KVType::F32
+                                    : GraphOptions::KVType::F16;
+  module = buildGraph(context, *checkpoint, graph);
+  OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
+  const Checkpoint::TextFiles &text = checkpoint->textFiles();
+  const std::pair<StringRef, StringRef> assets[] = {
+      {"tokenizer", text.tokenizer},
+      {"tokenizer_config", text.tokenizerConfig},
+      {"generation_config", text.generationConfig},
+      {"chat_template", text.chatTemplate}};
+  for (auto [kind, file] : assets)
+    if (!file.empty())
+      spark::AssetOp::create(b, module->getLoc(), kind, file);
+  return runPipeline("graph", [&](OpPassManager &pm) {
+    GraphPipelineOptions graphOptions;
+    if (options.weights)
+      graphOptions.scheme = *options.weights;
+    buildGraphPipeline(pm, graphOptions);
+  });
+}
+
+/// Which stage the text is of is plain from its ops.
+llvm::Error Compilation::parseStage() {
+  if (options.weights || options.kv || options.context)
+    return importError(options.input,
+                       "--weights, --kv and --context are decided where a "
+                       "checkpoint is read; this is the text of a stage");
+  ErrorCollector errors(context);
+  module = parseSourceFile<ModuleOp>(options.input, &context);
+  if (!module)
+    return errors.take(options.input);
+  if (!module->getOps<LLVM::LLVMFuncOp>().empty())
+    stage = Stage::LLVM;
+  else if (!module->getOps<step::FuncOp>().empty())
+    stage = Stage::Step;
+  else if (module->walk([](spark::FusedLinearOp) {
+             return WalkResult::interrupt();
+           }).wasInterrupted())
+    stage = Stage::Fused;
+  else if (module->getOps<func::FuncOp>().empty())
+    return importError(options.input, "holds no stage of a model");
+  if (options.emit < stage)
+    return importError(options.input,
+                       "is the text of a later stage than the one asked for");
+  return llvm::Error::success();
+}
+
+llvm::Error
+Compilation::runPipeline(StringRef name,
+                         llvm::function_ref<void(OpPassManager &)> build) {
+  ErrorCollector errors(context);
+  PassManager pm(&context);
+  build(pm);
+  if (failed(pm.run(*module)))
+    return errors.take(options.input + ": " + name.str());
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::runStages() {
+  if (stage < Stage::Fused && options.emit >= Stage::Fused)
+    if (llvm::Error error = runPipeline("fuse", [](OpPassManager &pm) {
+          buildFusePipeline(pm, FusePipelineOptions());
+        }))
+      return error;
+  if (stage < Stage::Step && options.emit >= Stage::Step)
+    if (llvm::Error error = runPipeline("schedule", [](OpPassManager &pm) {
+          buildSchedulePipeline(pm, SchedulePipelineOptions());
+        }))
+      return error;
+  if (stage < Stage::LLVM && options.emit >= Stage::LLVM)
+    if (llvm::Error error = runPipeline("codegen", [&](OpPassManager &pm) {
+          CodegenPipelineOptions codegen;
+          codegen.isa = isaName(target.isa).str();
+          codegen.sanitizeThread = options.sanitizeThread;
+          buildCodegenPipeline(pm, codegen);
+        }))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::writeText() {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module->print(os, OpPrintingFlags().enableDebugInfo(true, false));
+  os << "\n";
+  if (options.output.empty() || options.output == "-") {
+    llvm::outs() << text;
+    llvm::outs().flush();
+    if (llvm::outs().has_error())
+      return llvm::createStringError("<stdout>: " +
+                                     llvm::outs().error().message());
+    return llvm::Error::success();
+  }
+  return writeFileAtomically(options.output, text);
+}
+
+llvm::Expected<std::string> Compilation::compileCode(WeightFileWriter &writer) {
+  auto packed = packWeights(*module, writer, options.quiet);
+  if (!packed)
+    return packed.takeError();
+  auto digest = writer.finishPayload();
+  if (!digest)
+    return digest.takeError();
+  for (auto info : module->getOps<step::DescriptorOp>())
+    if (writer.payloadBytes() != info.getPayload())
+      return llvm::createStringError(
+          options.input + ": the packs are " + Twine(writer.payloadBytes()) +
+          " bytes, but the descriptor says " + Twine(info.getPayload()));
+  if (llvm::Error error = finishModule(*module, target, *digest))
+    return error;
+  if (options.emit == Stage::Assembly)
+    return compileToAssembly(*module, target);
+  auto object = compileToObject(*module, target);
+  if (!object)
+    return object.takeError();
+  return std::string(object->begin(), object->end());
+}
+
+llvm::Error Compilation::writeCode() {
+  if (options.emit != Stage::Shared) {
+    auto writer = WeightFileWriter::createDigestOnly();
+    auto code = compileCode(*writer);
+    if (!code)
+      return code.takeError();
+    if (options.output.empty() || options.output == "-") {
+      llvm::outs() << *code;
+      return llvm::Error::success();
+    }
+    return writeFileAtomically(options.output, *code);
+  }
+  SmallString<256> weights(options.output);
+  llvm::sys::path::replace_extension(weights, ".weights");
+  auto writer = WeightFileWriter::create(weights);
+  if (!writer)
+    return writer.takeError();
+  auto code = compileCode(**writer);
+  if (!code)
+    return code.takeError();
+  LinkOptions link;
+  link.allowUndefined = options.sanitizeThread;
+  if (llvm::Error error = linkSharedObject(*code, options.output, link))
+    return error;
+  if (llvm::Error error = (*writer)->finish()) {
+    llvm::sys::fs::remove(options.output);
+    return error;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::run() {
+  auto resolved = resolveTarget(options.mcpu);
+  if (!resolved)
+    return resolved.takeError();
+  target = *resolved;
+  bool directory = llvm::sys::fs::is_directory(options.input);
+  bool text = StringRef(options.input).ends_with(".mlir");
+  if (!directory && !text) {
+    if (!llvm::sys::fs::exists(options.input))
+      return importError(options.input, "no such file or directory");
+    return importError(options.input, "is neither a checkpoint's directory nor "
+                                      "the text of a stage (.mlir)");
+  }
+  if (llvm::Error error = text ? parseStage() : importCheckpoint())
+    return error;
+  if (llvm::Error error = runStages())
+    return error;
+  return options.emit <= Stage::LLVM ? writeText() : writeCode();
+}
+
+llvm::Error sparkc::compile(MLIRContext &context, const DriverOptions &options) {
+  return Compilation(context, options).run();
+}

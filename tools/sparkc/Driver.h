@@ -1,0 +1,36 @@
+//===- Driver.h - From a checkpoint or a stage to any later stage ---------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPARKC_TOOLS_SPARKC_DRIVER_H
+#define SPARKC_TOOLS_SPARKC_DRIVER_H
+
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/Error.h"
+#include <optional>
+#include <string>
+
+namespace sparkc {
+
+enum class Stage { Spark, Fused, Step, LLVM, Assembly, Object, Shared };
+
+struct DriverOptions {
+  std::string input;  ///< a checkpoint's directory, or the text of a stage
+  std::string output; ///< empty or "-": stdout, where the stage is text
+  Stage emit = Stage::Shared;
+  std::optional<std::string> weights; ///< f32, bf16; none: as stored
+  std::optional<std::string> kv;      ///< f32, f16; none: f16
+  int64_t context = 0;                ///< 0: min(model's, 4096)
+  std::string mcpu = "native";
+  bool sanitizeThread = false;
+  bool quiet = false;
+};
+
+/// Compiles. Errors are one line; nothing is left of an output that failed.
+llvm::Error compile(mlir::MLIRContext &context, const DriverOptions &options);
+
+} // namespace sparkc
+
+#endif // SPARKC_TOOLS_SPARKC_DRIVER_H

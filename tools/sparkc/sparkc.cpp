@@ -1,0 +1,114 @@
+//===- sparkc.cpp - The compiler's command line ---------------------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+#include "tools/sparkc/Driver.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/InitLLVM.h"
+#include <CLI/CLI.hpp>
+
+using namespace sparkc;
+
+static int fail(const std::string &message) {
+  llvm::errs() << "sparkc: error: " << message << "\n";
+  return 1;
+}
+
+/// One line, whatever an error holds.
+static std::string oneLine(llvm::Error error) {
+  std::string text = llvm::toString(std::move(error));
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+/// The command line. CLI11, since the linker that runs in this process
+/// registers LLVM's own options.
+static void declare(CLI::App &app, DriverOptions &options) {
+  static const std::map<std::string, Stage> stages = {
+      {"spark", Stage::Spark},   {"fused", Stage::Fused},
+      {"step", Stage::Step},     {"llvm", Stage::LLVM},
+      {"asm", Stage::Assembly},  {"obj", Stage::Object},
+      {"so", Stage::Shared}};
+  app.set_version_flag("--version", "sparkc " SPARKC_VERSION);
+  app.add_option("input", options.input,
+                 "Checkpoint: a Hugging Face directory; or the text of a stage, "
+                 "STAGE.mlir")
+      ->required();
+  app.add_option("-o", options.output,
+                 "Output. A model is two files: NAME.so and NAME.weights beside "
+                 "it. Text goes to stdout without -o");
+  app.add_option_function<std::string>(
+         "--emit",
+         [&options](const std::string &name) { options.emit = stages.at(name); },
+         "Stop after a stage: spark (the model on tensors), fused (four linears "
+         "a layer), step (phases, barriers, offsets), llvm (the LLVM dialect), "
+         "asm, obj, so (default)")
+      ->check(CLI::IsMember({"spark", "fused", "step", "llvm", "asm", "obj", "so"}));
+  app.add_option("--weights", options.weights,
+                 "How matrices are stored: f32, bf16 (default: as in the "
+                 "checkpoint; f16 becomes f32)")
+      ->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--kv", options.kv,
+                 "Elements of the KV cache: f32, f16 (default)")
+      ->check(CLI::IsMember({"f32", "f16"}));
+  app.add_option("--context", options.context,
+                 "Default context of a session, in positions (default: the "
+                 "smaller of the model's and 4096)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--mcpu", options.mcpu,
+                 "CPU to compile for: native (default), x86-64-v3, znver4, "
+                 "sapphirerapids, ...");
+  app.add_option_function<std::string>(
+         "--sanitize",
+         [&options](const std::string &) { options.sanitizeThread = true; },
+         "thread: announce accesses to shared memory to ThreadSanitizer; the "
+         "host must be built with -fsanitize=thread")
+      ->check(CLI::IsMember({"thread"}));
+  app.add_flag("--quiet", options.quiet, "No progress bar");
+  app.footer("Examples:\n"
+             "  sparkc DIR -o model.so          compile a checkpoint\n"
+             "  sparkc --emit=step DIR          show a stage\n"
+             "  sparkc step.mlir -o model.so    go on from the text of a stage");
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  DriverOptions options;
+  CLI::App app("sparkc compiles a Spark-X2.5 checkpoint to a shared object.",
+               "sparkc");
+  declare(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp &) {
+    llvm::outs() << app.help();
+    return 0;
+  } catch (const CLI::CallForVersion &) {
+    llvm::outs() << "sparkc " SPARKC_VERSION "\n";
+    return 0;
+  } catch (const CLI::ParseError &error) {
+    return fail(error.what());
+  }
+  if (options.output.empty() && options.emit >= Stage::Object)
+    return fail("-o FILE is missing");
+
+  mlir::DialectRegistry registry;
+  registry.insert<spark::SparkDialect, step::StepDialect, mlir::arith::ArithDialect,
+                  mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
+                  mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
+                  mlir::scf::SCFDialect, mlir::ub::UBDialect,
+                  mlir::vector::VectorDialect>();
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  if (llvm::Error error = compile(context, options))
+    return fail(oneLine(std::move(error)));
+  return 0;
+}
