@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/InitLLVM.h"
 #include <CLI/CLI.hpp>
+#include <csignal>
 
 using namespace sparkc;
 
@@ -83,6 +84,8 @@ static void declare(CLI::App &app, DriverOptions &options) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  // A file that outgrows its limit is a write that fails, like any other.
+  std::signal(SIGXFSZ, SIG_IGN);
   DriverOptions options;
   CLI::App app("sparkc compiles a Spark-X2.5 checkpoint to a shared object.",
                "sparkc");
