@@ -9,6 +9,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace sparkc;
@@ -126,7 +127,7 @@ LogicalResult ConfigOp::verify() {
 LogicalResult WeightOp::verify() {
   RankedTensorType type = getTensorType();
   if (!type.hasStaticShape() || type.getRank() < 1 ||
-      type.getRank() > 2 || type.getNumElements() == 0)
+      type.getRank() > 2 || llvm::is_contained(type.getShape(), 0))
     return emitOpError() << "expects a static vector or matrix, not "
                          << type;
   Type element = type.getElementType();
@@ -139,8 +140,14 @@ LogicalResult WeightOp::verify() {
   } else if (!element.isF32() && !element.isBF16() && !element.isF16()) {
     return emitOpError() << "expects f32, bf16, f16 or a grid, not " << element;
   }
-  uint64_t expected = type.getNumElements() * sourceBytes(getSource().getDtype());
-  if (getSource().getBytes() != expected)
+  int64_t elements = 1, expected = 0;
+  for (int64_t dim : type.getShape())
+    if (llvm::MulOverflow(elements, dim, elements))
+      return emitOpError() << "is too large: " << type;
+  if (llvm::MulOverflow(elements, int64_t(sourceBytes(getSource().getDtype())),
+                        expected))
+    return emitOpError() << "is too large: " << type;
+  if (getSource().getBytes() != uint64_t(expected))
     return emitOpError() << "expects a source of " << expected
                          << " bytes, not " << getSource().getBytes();
   return success();

@@ -25,6 +25,11 @@ def Spark_Activation : Type<
          CPred<"::llvm::cast<::mlir::ShapedType>($_self).getNumElements() > 0">]>,
     "static [tokens, features] tensor of f32", "::mlir::RankedTensorType">;
 
+/// [tokens], i32 ids.
+def Spark_Tokens : Type<
+    And<[1DTensorOf<[I32]>.predicate, HasStaticShapePred]>,
+    "static [tokens] tensor of i32", "::mlir::RankedTensorType">;
+
 //===----------------------------------------------------------------------===//
 // Module level
 //===----------------------------------------------------------------------===//
@@ -160,7 +165,7 @@ def Spark_EmbedOp : Spark_Op<"embed", [Pure,
     %x = spark.embed @embedding[%token] : tensor<1xi32> -> tensor<1x128xf32>
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$weight, 1DTensorOf<[I32]>:$tokens);
+  let arguments = (ins FlatSymbolRefAttr:$weight, Spark_Tokens:$tokens);
   let results = (outs Spark_Activation:$output);
   let assemblyFormat = [{
     $weight `[` $tokens `]` attr-dict `:` type($tokens) `->` type($output)
@@ -320,7 +325,7 @@ def Spark_AddOp : Spark_Op<"add", [Pure, SameOperandsAndResultType]> {
 // The fused form
 //===----------------------------------------------------------------------===//
 
-def Spark_FusedLinearOp : Spark_Op<"fused_linear", [
+def Spark_FusedLinearOp : Spark_Op<"fused_linear", [SingleBlock,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     RecursiveMemoryEffects]> {
   let summary = "Row segments over one input, with prologue and epilogue";

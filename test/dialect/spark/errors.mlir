@@ -118,6 +118,16 @@ spark.weight @w : tensor<0x8xf32> from <"m", F32, offset = 0, bytes = 0>
 
 // -----
 
+// expected-error@+1 {{is too large: 'tensor<4611686018427387905x4xf32>'}}
+spark.weight @w : tensor<4611686018427387905x4xf32> from <"m", F32, offset = 0, bytes = 16>
+
+// -----
+
+// expected-error@+1 {{is too large: 'tensor<2305843009213693953x2xf32>'}}
+spark.weight @w : tensor<2305843009213693953x2xf32> from <"m", F32, offset = 0, bytes = 8>
+
+// -----
+
 // expected-error@+1 {{has a grid of 4 bits but elements of type 'i8'}}
 spark.weight @w : tensor<4x8xi8, #spark.grid<bits = 4, group = 64>> from <"m", F32, offset = 0, bytes = 128>
 
@@ -224,6 +234,15 @@ spark.weight @w : tensor<24x8xf32> from <"m", F32, offset = 0, bytes = 768>
 func.func @f(%t: tensor<1xi32>) {
   // expected-error@+1 {{expects @w to be [24, 16], not [24, 8]}}
   %x = spark.embed @w[%t] : tensor<1xi32> -> tensor<1x16xf32>
+  return
+}
+
+// -----
+
+spark.weight @w : tensor<24x8xf32> from <"m", F32, offset = 0, bytes = 768>
+func.func @f(%t: tensor<?xi32>) {
+  // expected-error@+1 {{operand #0 must be static [tokens] tensor of i32, but got 'tensor<?xi32>'}}
+  %x = spark.embed @w[%t] : tensor<?xi32> -> tensor<1x8xf32>
   return
 }
 
@@ -496,6 +515,30 @@ func.func @f(%x: tensor<1x8xf32>, %pos: index) {
   ^bb0(%c: tensor<1x16xf32>):
     spark.yield %c : tensor<1x16xf32>
   } : (tensor<1x8xf32>) -> tensor<1x16xf32>
+  return
+}
+
+// -----
+
+spark.weight @w : tensor<16x8xf32> from <"m", F32, offset = 0, bytes = 512>
+func.func @f(%x: tensor<1x8xf32>) {
+  // expected-error@+1 {{expects a non-empty block}}
+  spark.fused_linear (%x) prologue {
+  ^bb0(%a: tensor<1x8xf32>):
+  } segments [@w] epilogue {
+  ^bb0(%y: tensor<1x16xf32>):
+    spark.yield
+  } : (tensor<1x8xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x8xf32>) {
+  // expected-error@+1 {{expects a non-empty block}}
+  %y = spark.layer 0 (%x) {
+  ^bb0(%h: tensor<1x8xf32>):
+  } : tensor<1x8xf32>
   return
 }
 
