@@ -23,8 +23,8 @@ def SparkCheckConfig : Pass<"spark-check-config", "::mlir::ModuleOp"> {
 
     - it has one `spark.config` and one function `@step` of a token and a
       position, which gives one row of `vocab` logits,
-    - the layers are numbered 0, 1, … and each takes the result of the one
-      before; there are as many as the config says,
+    - the layers are numbered 0, 1, …; the first takes the embedding, each other
+      the result of the one before; there are as many as the config says,
     - activations have the config's sizes: `hidden` between layers, `heads` and
       `kv_heads` times `head_dim` in attention, `intermediate` at `spark.geglu`,
     - every layer writes, then reads, one cache of its own; caches have the
