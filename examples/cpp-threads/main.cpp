@@ -124,8 +124,8 @@ bool promptTokens(const sparkc_model *model, bool hasText,
   tokens.resize(prompt.size() + 8); // a token has a byte at least
   size_t n = 0;
   if (sparkc_tokenize(model, prompt.data(), prompt.size(),
-                      SPARKC_TOKENIZE_ADD_SPECIAL, tokens.data(),
-                      tokens.size(), &n, &why) != SPARKC_OK)
+                      SPARKC_TOKENIZE_ADD_SPECIAL, tokens.data(), tokens.size(),
+                      &n, &why) != SPARKC_OK)
     return false;
   tokens.resize(std::min(n, tokens.size()));
   return true;
@@ -138,9 +138,8 @@ int main(int argc, char **argv) {
     return failed("usage", "cpp-threads model.so [PROMPT [N [THREADS]]]");
   const std::string prompt = argc > 2 ? argv[2] : "Once upon a time";
   const int n = argc > 3 ? std::atoi(argv[3]) : 32;
-  const uint32_t threads =
-      argc > 4 ? uint32_t(std::max(1, std::atoi(argv[4])))
-               : std::min(sparkc_default_threads(), 64u);
+  const uint32_t threads = argc > 4 ? uint32_t(std::max(1, std::atoi(argv[4])))
+                                    : std::min(sparkc_default_threads(), 64u);
 
   sparkc_error why = {};
   sparkc_model *model;
@@ -163,13 +162,13 @@ int main(int argc, char **argv) {
 
   Pool pool(threads);
   std::vector<float> logits(info.vocab);
-  sparkc_status status = append(pool, session, info, tokens.data(),
-                                tokens.size(), logits.data());
+  sparkc_status status =
+      append(pool, session, info, tokens.data(), tokens.size(), logits.data());
   const char *text;
   size_t bytes;
   for (int i = 0; status == SPARKC_OK && i < n; ++i) {
-    int32_t token = int32_t(
-        std::max_element(logits.begin(), logits.end()) - logits.begin());
+    int32_t token = int32_t(std::max_element(logits.begin(), logits.end()) -
+                            logits.begin());
     if (decoder) {
       if (sparkc_token_is_eos(model, token))
         break;

@@ -99,12 +99,12 @@ typedef enum sparkc_status {
   SPARKC_UNSUPPORTED_CPU = 6,    /**< the machine lacks what the code needs */
   SPARKC_OUT_OF_MEMORY = 7,      /**< the system has no memory for this */
   SPARKC_TOKEN_OUT_OF_RANGE = 8, /**< a token id outside [0, vocab) */
-  SPARKC_CONTEXT_FULL = 9,       /**< more tokens than the context has room for */
-  SPARKC_EMPTY_PROMPT = 10,      /**< no tokens were given */
-  SPARKC_NO_TOKENIZER = 11,      /**< the model was compiled without one */
-  SPARKC_CANCELLED = 12,         /**< the host's progress callback said so */
-  SPARKC_CORRUPT = 13,           /**< contents do not have their checksum */
-  SPARKC_INTERNAL = 14,          /**< a fault in sparkc itself */
+  SPARKC_CONTEXT_FULL = 9,  /**< more tokens than the context has room for */
+  SPARKC_EMPTY_PROMPT = 10, /**< no tokens were given */
+  SPARKC_NO_TOKENIZER = 11, /**< the model was compiled without one */
+  SPARKC_CANCELLED = 12,    /**< the host's progress callback said so */
+  SPARKC_CORRUPT = 13,      /**< contents do not have their checksum */
+  SPARKC_INTERNAL = 14,     /**< a fault in sparkc itself */
   /** No status: gives the type room for those of later versions. */
   SPARKC_STATUS_LAST = 0x7fffffff
 } sparkc_status;
@@ -153,8 +153,7 @@ typedef struct sparkc_open_options {
  */
 SPARKC_API sparkc_status sparkc_open(const char *so, const char *weights,
                                      const sparkc_open_options *options,
-                                     sparkc_model **model,
-                                     sparkc_error *error);
+                                     sparkc_model **model, sparkc_error *error);
 
 /** Closes a model (NULL: nothing). Its sessions stay usable. */
 SPARKC_API void sparkc_close(sparkc_model *model);
@@ -186,13 +185,13 @@ typedef struct sparkc_model_info {
   uint32_t barriers_per_step; /**< at positions below fold_threshold */
   uint32_t fold_layers;       /**< barriers more from there on */
   uint64_t fold_threshold;
-  uint64_t max_context;        /**< tokens: the model's limit */
-  uint64_t default_context;    /**< tokens: a session's, unless it says so */
-  uint64_t payload_bytes;      /**< mapped weights */
-  uint64_t bytes_per_step;     /**< weight bytes that one step streams */
-  uint64_t linear_weights;     /**< weights of the linears, head included */
-  double bits_per_weight;      /**< bytes_per_step * 8 / linear_weights */
-  uint64_t default_kv_bytes;   /**< of a session with default_context */
+  uint64_t max_context;      /**< tokens: the model's limit */
+  uint64_t default_context;  /**< tokens: a session's, unless it says so */
+  uint64_t payload_bytes;    /**< mapped weights */
+  uint64_t bytes_per_step;   /**< weight bytes that one step streams */
+  uint64_t linear_weights;   /**< weights of the linears, head included */
+  double bits_per_weight;    /**< bytes_per_step * 8 / linear_weights */
+  uint64_t default_kv_bytes; /**< of a session with default_context */
   uint64_t default_arena_bytes;
   uint32_t has_tokenizer; /**< 1 if a tokenizer travels with the model */
   uint32_t has_prefill;   /**< 1 if the object has a prefill entry */
@@ -233,10 +232,9 @@ typedef struct sparkc_session_options {
  * Makes a session. Its KV cache and scratch memory are reserved here, zeroed,
  * and become resident as they are first written.
  */
-SPARKC_API sparkc_status
-sparkc_session_create(const sparkc_model *model,
-                      const sparkc_session_options *options,
-                      sparkc_session **session, sparkc_error *error);
+SPARKC_API sparkc_status sparkc_session_create(
+    const sparkc_model *model, const sparkc_session_options *options,
+    sparkc_session **session, sparkc_error *error);
 
 /** Destroys a session (NULL: nothing). */
 SPARKC_API void sparkc_session_destroy(sparkc_session *session);
@@ -480,8 +478,8 @@ typedef struct sparkc_sampler sparkc_sampler;
 typedef struct sparkc_sampler_options {
   size_t struct_size;
   double temperature; /**< logits are divided by it; 0: the likeliest token */
-  double top_p;       /**< keep the likeliest that reach this sum; 0 or 1: all */
-  uint32_t top_k;     /**< keep the k likeliest; 0: all */
+  double top_p;   /**< keep the likeliest that reach this sum; 0 or 1: all */
+  uint32_t top_k; /**< keep the k likeliest; 0: all */
   uint32_t reserved;
   uint64_t seed; /**< same seed, same logits: same tokens, on any machine */
 } sparkc_sampler_options;
