@@ -53,11 +53,17 @@ struct Words {
     return LLVM::AtomicRMWOp::create(e.b, e.loc, op, word, e.c(e.i32(), 1),
                                      order);
   }
-  void tsan(StringRef name) {
-    if (e.sanitizeThread)
-      LLVM::CallOp::create(e.b, e.loc, TypeRange{},
-                           SymbolRefAttr::get(e.b.getContext(), name),
-                           ValueRange{generation});
+  /// Tells ThreadSanitizer of the meeting at the given generation. Two words
+  /// take turns: a thread that leaves one barrier late must not be taken to
+  /// have waited for who arrived at the next.
+  void tsan(StringRef name, Value seen) {
+    if (!e.sanitizeThread)
+      return;
+    Value odd = arith::AndIOp::create(e.b, e.loc, e.toI64(seen), e.c(1));
+    Value word = e.at(base, e.mulC(odd, 4));
+    LLVM::CallOp::create(e.b, e.loc, TypeRange{},
+                         SymbolRefAttr::get(e.b.getContext(), name),
+                         ValueRange{e.at(word, offsetof(sparkc_barrier, pad0))});
   }
 
   Emitter &e;
@@ -137,8 +143,8 @@ static void emitWait(Emitter &e, Words &words, Value generation) {
 
 void sparkc::emitBarrier(Emitter &e, Value prefetch, Value bytes) {
   Words words(e);
-  words.tsan("__tsan_release");
   Value generation = words.read(words.generation, AtomicOrdering::acquire);
+  words.tsan("__tsan_release", generation);
   Value before =
       words.change(AtomicBinOp::add, words.arrived, AtomicOrdering::acq_rel);
   Value last = e.cmp(CmpIPredicate::eq, e.toI64(before), e.addC(e.n, -1));
@@ -150,5 +156,5 @@ void sparkc::emitBarrier(Emitter &e, Value prefetch, Value bytes) {
         e.loop(lo, end, 64, [&](Value at) { e.prefetch(e.at(prefetch, at)); });
         emitWait(e, words, generation);
       });
-  words.tsan("__tsan_acquire");
+  words.tsan("__tsan_acquire", generation);
 }
