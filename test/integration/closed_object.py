@@ -7,7 +7,8 @@ Read with LLVM's nm, readelf and objdump: no undefined symbol, no library, no
 relocation by name, one export; no writable data, constructors or thread-local
 storage; no system call; every call goes to the start of a function in the
 object, but for the indirect ones, whose target was loaded from ctx->wait or
-ctx->wake. Every phase of the descriptor has a function in the symbol table.
+ctx->wake. Every phase of the schedule has a sized function in the symbol table, for
+perf and gdb.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -20,11 +21,12 @@ import subprocess
 import sys
 import tempfile
 
-from harness import GOLDEN, SPARK_TINY, Failures, compile_model
+from harness import GOLDEN, SPARK_TINY, Failures, compile_model, tool
 
 EXPORT = "sparkc_model_descriptor"
 # Of sparkc_ctx; checked against the header by the self-test.
 OFFSETS = {"wait": 72, "wake": 80}
+PREFIXES = ("lock", "rep", "repne", "notrack", "xacquire", "xrelease", "bnd", "data16")
 FORBIDDEN = {"syscall", "sysenter", "int", "int1", "into", "cpuid", "hlt", "in", "out",
              "inb", "outb", "inl", "outl", "inw", "outw", "rdrand", "rdseed", "xbegin"}
 
@@ -76,7 +78,7 @@ def check_tables(so):
     functions = set()
     for line in run("llvm-readelf", "--symbols", "--wide", so).splitlines():
         fields = line.split()
-        if len(fields) >= 8 and fields[3] == "FUNC":
+        if len(fields) >= 8 and fields[3] == "FUNC" and int(fields[2], 0):
             functions.add(fields[7])
     return faults, functions
 
@@ -92,10 +94,12 @@ def disassemble(so):
             continue
         instruction = re.match(r"\s*[0-9a-f]+:\s+(\S.*)$", line)
         if instruction and current is not None:
-            words = re.split(r"\s+", instruction.group(1), maxsplit=1)
-            while words[0] in ("lock", "rep", "repne", "notrack", "xacquire", "xrelease", "bnd"):
-                words = re.split(r"\s+", words[1], maxsplit=1)
-            current.append((words[0], words[1] if len(words) > 1 else ""))
+            words = re.split(r"\s+", instruction.group(1), maxsplit=1) + [""]
+            # A prefix stands before its instruction, or on a line of its own.
+            while words[0] in PREFIXES:
+                words = re.split(r"\s+", words[1], maxsplit=1) + [""]
+            if words[0]:
+                current.append((words[0], words[1]))
     return code
 
 
@@ -181,7 +185,21 @@ def check_code(so, functions):
     return faults, indirect
 
 
-#--- The descriptor's phases --------------------------------------------------
+#--- Phases -------------------------------------------------------------------
+def scheduled_phases(model, *options):
+    """What the step stage's phases are called in the object: @function.phase."""
+    text = tool("sparkc", "--emit=step", model, *options).stdout.decode()
+    names, function = [], None
+    for line in text.splitlines():
+        opened = re.match(r"  step\.func (?:entry )?@([\w.]+)", line)
+        phase = re.match(r'    step\.phase "([^"]+)"', line)
+        if opened:
+            function = opened.group(1)
+        elif phase:
+            names.append(f"{function}.{phase.group(1)}")
+    return names
+
+
 class Affine(ctypes.Structure):
     _fields_ = [("a", ctypes.c_uint64), ("b", ctypes.c_uint64)]
 
@@ -210,15 +228,15 @@ class Descriptor(ctypes.Structure):
                    ("entries", ctypes.c_void_p)])
 
 
-def check_phases(so, functions):
+def check_phases(so, functions, scheduled=()):
+    faults = [f"no function for phase {name}" for name in scheduled if name not in functions]
     library = ctypes.CDLL(str(so))
     descriptor = Descriptor.in_dll(library, EXPORT)
     if descriptor.bytes != ctypes.sizeof(Descriptor):
         return [f"descriptor of {descriptor.bytes} bytes, expected {ctypes.sizeof(Descriptor)}"]
     names = [descriptor.phases[i].name.decode() for i in range(descriptor.n_phases)]
-    faults = [f"no function for phase {name}" for name in names
-              if not any(f == name or f.endswith("." + name) for f in functions)]
-    return faults if names else ["the descriptor names no phase"]
+    return faults + [f"no function for phase {name}" for name in names
+                     if not any(f == name or f.endswith("." + name) for f in functions)]
 
 
 def check_object(so):
@@ -295,17 +313,20 @@ def main():
         return self_test()
     failures = Failures()
     with tempfile.TemporaryDirectory() as folder:
-        for argument in sys.argv[1:] or ("base:x86-64-v3", "base:x86-64-v4", "spark-tiny"):
+        for argument in sys.argv[1:] or ("base:x86-64-v3", "base:x86-64-v4", "base:native", "spark-tiny"):
+            scheduled = []
             if argument.endswith(".so"):
                 so = pathlib.Path(argument).resolve()
             else:
                 case, _, cpu = argument.partition(":")
                 so = pathlib.Path(folder, f"{argument.replace(':', '-')}.so")
-                compile_model(SPARK_TINY if case == "spark-tiny" else GOLDEN / case, so,
-                              *(["--mcpu", cpu] if cpu else []))
+                model = SPARK_TINY if case == "spark-tiny" else GOLDEN / case
+                compile_model(model, so, *(["--mcpu", cpu] if cpu else []))
+                scheduled = scheduled_phases(model)
+                failures.check(len(scheduled) >= 7, f"{argument}: {len(scheduled)} phases")
             faults, functions, indirect = check_object(so)
             if not faults:
-                faults = check_phases(so, functions)
+                faults = check_phases(so, functions, scheduled)
             for fault in faults[:20]:
                 failures.check(False, f"{argument}: {fault}")
             failures.check(not faults, f"{argument}: {len(functions)} functions, {indirect} indirect "
