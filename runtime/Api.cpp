@@ -63,13 +63,23 @@ sparkc_status sparkc_open(const char *so, const char *weights,
                   sparkc_open_options options;
                   if (Failure failure = readOptions(given, options, so))
                     return failure;
-                  if (options.flags & ~uint32_t(SPARKC_OPEN_VERIFY))
+                  constexpr uint32_t known =
+                      SPARKC_OPEN_VERIFY | SPARKC_OPEN_SYNTHETIC;
+                  if (options.flags & ~known)
                     return fail(SPARKC_INVALID_ARGUMENT, "unknown flags 0x%x",
                                 options.flags);
+                  const bool synthetic = options.flags & SPARKC_OPEN_SYNTHETIC;
+                  if (synthetic &&
+                      (weights || options.flags & SPARKC_OPEN_VERIFY))
+                    return fail(SPARKC_INVALID_ARGUMENT,
+                                "synthetic weights come from no file");
                   auto opened = std::make_shared<Model>();
                   if (Failure failure =
-                          opened->open(so, weights ? weights : "",
-                                       options.flags & SPARKC_OPEN_VERIFY))
+                          synthetic
+                              ? opened->openSynthetic(so)
+                              : opened->open(so, weights ? weights : "",
+                                             options.flags &
+                                                 SPARKC_OPEN_VERIFY))
                     return failure;
                   *model = new sparkc_model{std::move(opened)};
                   return success();
@@ -90,6 +100,13 @@ sparkc_status sparkc_info(const sparkc_model *model, sparkc_model_info *info) {
   if (size > sizeof all) // a newer caller: fields we do not know are zero
     memset(reinterpret_cast<char *>(info) + sizeof all, 0, size - sizeof all);
   return SPARKC_OK;
+}
+
+const sparkc_phase *sparkc_phases(const sparkc_model *model, uint32_t *n) {
+  const sparkc_descriptor *d = model ? &model->impl->descriptor() : nullptr;
+  if (n)
+    *n = d && d->phases ? d->n_phases : 0;
+  return d && d->n_phases ? d->phases : nullptr;
 }
 
 sparkc_status sparkc_session_create(const sparkc_model *model,
@@ -154,6 +171,14 @@ const char *sparkc_session_message(const sparkc_session *session) {
 sparkc_status sparkc_session_set_threads(sparkc_session *session,
                                          uint32_t threads) {
   return on(session, [&](Session &s) { return s.setThreads(threads); });
+}
+
+sparkc_status sparkc_session_set_profile(sparkc_session *session,
+                                         sparkc_profile_event *events,
+                                         size_t capacity, uint32_t threads) {
+  return on(session, [&](Session &s) {
+    return s.setProfile(events, capacity, threads);
+  });
 }
 
 uint32_t sparkc_session_barriers(const sparkc_session *session) {

@@ -7,6 +7,8 @@
 
 #include "runtime/Model.h"
 #include "runtime/Cpu.h"
+#include "runtime/Hash.h"
+#include "runtime/Synthetic.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -58,9 +60,25 @@ Failure Model::open(const std::string &so, const std::string &weightsPath,
     return failure;
   if (Failure failure = object.choose(getenv("SPARKC_ISA")))
     return failure;
-  hex = digestHex(weights.header().digest);
+  memcpy(payloadHash, weights.header().digest, sizeof payloadHash);
+  hex = digestHex(payloadHash);
   if (verify)
     return weights.verify();
+  return success();
+}
+
+Failure Model::openSynthetic(const std::string &so) {
+  if (Failure failure = object.open(so))
+    return failure;
+  if (Failure failure = object.choose(getenv("SPARKC_ISA")))
+    return failure;
+  const sparkc_descriptor &d = object.descriptor();
+  if (Failure failure =
+          synthetic.allocate(d.payload_bytes, "synthetic weights"))
+    return failure;
+  fillSynthetic(synthetic.data(), d.payload_bytes, d.layouts, d.n_layouts);
+  hash128(synthetic.data(), d.payload_bytes, payloadHash);
+  hex = digestHex(payloadHash);
   return success();
 }
 
@@ -86,6 +104,8 @@ void Model::describe(sparkc_model_info &info) const {
   info.ring_positions = d.ring_positions;
   info.kv_type = d.kv_type;
   info.has_prefill = entry().prefill != nullptr;
+  info.has_step_profile = entry().step_profile != nullptr;
+  info.has_prefill_profile = entry().prefill_profile != nullptr;
   info.prefill_block = entry().prefill ? d.prefill_block : 1;
   info.barriers_per_step = d.barriers_per_step;
   info.fold_layers = d.fold_layers;

@@ -9,6 +9,7 @@
 #define SPARKC_RUNTIME_MODEL_H
 
 #include "runtime/Failure.h"
+#include "runtime/Memory.h"
 #include "runtime/Weights.h"
 #include "runtime/include/sparkc.h"
 
@@ -54,10 +55,16 @@ Failure checkDescriptor(const sparkc_descriptor &desc, const char *name);
 class Model {
 public:
   Failure open(const std::string &so, const std::string &weights, bool verify);
+  /// Without a weights file: see SPARKC_OPEN_SYNTHETIC.
+  Failure openSynthetic(const std::string &so);
 
   const sparkc_descriptor &descriptor() const { return object.descriptor(); }
   const sparkc_entry &entry() const { return object.entry(); }
-  const uint8_t *payload() const { return weights.payload(); }
+  const uint8_t *payload() const {
+    return synthetic.data() ? synthetic.data() : weights.payload();
+  }
+  /// XXH3-128 of the payload.
+  const uint8_t *payloadDigest() const { return payloadHash; }
   const WeightsFile &weightsFile() const { return weights; }
   const std::string &digest() const { return hex; }
 
@@ -76,7 +83,9 @@ public:
 
 private:
   ModelObject object;
-  WeightsFile weights;
+  WeightsFile weights; ///< not open if synthetic
+  Memory synthetic;
+  uint8_t payloadHash[16] = {};
   std::string hex;
 };
 

@@ -9,6 +9,7 @@
 #include "runtime/Processors.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace sparkc;
 
@@ -58,6 +59,49 @@ Failure Session::setThreads(uint32_t n) {
                 maxThreads);
   threads = n ? n : sparkc_default_threads();
   return success();
+}
+
+Failure Session::setProfile(sparkc_profile_event *events, size_t capacity,
+                            uint32_t forThreads) {
+  if (events && !model->entry().step_profile)
+    return fail(SPARKC_INVALID_ARGUMENT,
+                "the model was compiled without profile entries");
+  if (events && (!capacity || !forThreads || forThreads > maxThreads))
+    return fail(SPARKC_INVALID_ARGUMENT,
+                "a profile of %zu events for each of %u threads", capacity,
+                forThreads);
+  profile = events;
+  profileCapacity = capacity;
+  profileThreads = forThreads;
+  return success();
+}
+
+/// A profiled call of n tokens has its entry, and room for its threads.
+Failure Session::checkProfile(size_t n) const {
+  if (!profile)
+    return success();
+  if (threads > profileThreads)
+    return fail(SPARKC_INVALID_ARGUMENT,
+                "%u threads; the profile has room for %u", threads,
+                profileThreads);
+  if (n > 1 && model->entry().prefill && !model->entry().prefill_profile)
+    return fail(SPARKC_INVALID_ARGUMENT,
+                "the model was compiled without a profile entry of its "
+                "prefill");
+  return success();
+}
+
+void Session::run(size_t n) {
+  const sparkc_entry &entry = model->entry();
+  sparkc_entry_fn fn = n > 1 ? entry.prefill : entry.step;
+  if (profile) {
+    fn = n > 1 ? entry.prefill_profile : entry.step_profile;
+    std::fill_n(profile, profileCapacity * profileThreads,
+                sparkc_profile_event{});
+    ctx.profile = profile;
+    ctx.profile_capacity = profileCapacity;
+  }
+  runTeam(fn, &ctx, threads);
 }
 
 Failure Session::checkIdle() const {
@@ -122,6 +166,8 @@ Failure Session::prefill(const int32_t *tokens, size_t n, uint32_t flags,
                          float *logits) {
   if (Failure failure = checkTokens(tokens, n, flags, logits))
     return failure;
+  if (Failure failure = checkProfile(n))
+    return failure;
   const sparkc_descriptor &d = model->descriptor();
   const sparkc_entry &entry = model->entry();
   const bool all = flags & SPARKC_PREFILL_ALL_LOGITS;
@@ -141,7 +187,7 @@ Failure Session::prefill(const int32_t *tokens, size_t n, uint32_t flags,
     else if (done + block == n)
       rows = logits;
     fillCtx(pos, block, flags, rows);
-    runTeam(block > 1 ? entry.prefill : entry.step, &ctx, threads);
+    run(block);
     ring.wrote(pos, block);
     pos += block;
     done += block;
@@ -159,11 +205,13 @@ Failure Session::prefill(const int32_t *tokens, size_t n, uint32_t flags,
 Failure Session::decode(int32_t token, float *logits) {
   if (Failure failure = checkTokens(&token, 1, 0, logits))
     return failure;
+  if (Failure failure = checkProfile(1))
+    return failure;
   size_t pos = position();
   history.push_back(token);
   setWait(threads);
   fillCtx(pos, 1, 0, logits);
-  runTeam(model->entry().step, &ctx, threads);
+  run(1);
   ring.wrote(pos, 1);
   return success();
 }
@@ -190,7 +238,10 @@ Failure Session::rewind(size_t kept) {
   std::vector<int32_t> tokens(history.begin(), history.begin() + kept);
   history.clear();
   ring.clear();
-  return prefill(tokens.data(), tokens.size(), 0, nullptr);
+  sparkc_profile_event *kept_profile = std::exchange(profile, nullptr);
+  Failure failure = prefill(tokens.data(), tokens.size(), 0, nullptr);
+  profile = kept_profile;
+  return failure;
 }
 
 Failure Session::spmdBegin(const int32_t *tokens, size_t n, uint32_t flags,

@@ -36,6 +36,8 @@ public:
   Failure reset();
   Failure rewind(size_t kept);
   Failure setThreads(uint32_t n);
+  Failure setProfile(sparkc_profile_event *events, size_t capacity,
+                     uint32_t forThreads);
 
   Failure spmdBegin(const int32_t *tokens, size_t n, uint32_t flags,
                     float *logits, uint32_t n_threads, sparkc_spmd &job);
@@ -60,6 +62,9 @@ private:
   /// Points ctx at history[pos, pos + n).
   void fillCtx(size_t pos, size_t n, uint32_t flags, float *logits);
   void setWait(uint32_t n_threads);
+  /// Runs the step (n = 1) or prefill entry, plain or profiled, over ctx.
+  void run(size_t n);
+  Failure checkProfile(size_t n) const;
   uint64_t identity() const;
 
   std::shared_ptr<const Model> model;
@@ -75,6 +80,10 @@ private:
   uint32_t wait = SPARKC_WAIT_AUTO;
   uint32_t chunk = 0;
   unsigned processors = 1; ///< in the affinity mask
+
+  sparkc_profile_event *profile = nullptr; ///< null: plain entries
+  size_t profileCapacity = 0;
+  uint32_t profileThreads = 0;
 
   sparkc_progress_fn progress = nullptr;
   void *progressUser = nullptr;

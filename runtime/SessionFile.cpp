@@ -114,7 +114,7 @@ Failure Session::save(const char *path) const {
   memcpy(head.magic, savedMagic, sizeof head.magic);
   head.version = savedVersion;
   head.header_bytes = sizeof head;
-  memcpy(head.digest, model->descriptor().digest, sizeof head.digest);
+  memcpy(head.digest, model->payloadDigest(), sizeof head.digest);
   head.identity = identity();
   head.capacity = ctx.capacity;
   head.kv_bytes = kv.bytes();
@@ -183,7 +183,7 @@ Failure Session::restore(const char *path) {
   if (hash64(&head, offsetof(SavedHeader, hash)) != head.hash)
     return fail(SPARKC_CORRUPT, "%s: the header does not match its checksum",
                 path);
-  if (memcmp(head.digest, model->descriptor().digest, sizeof head.digest))
+  if (memcmp(head.digest, model->payloadDigest(), sizeof head.digest))
     return fail(SPARKC_MISMATCH, "%s: saved from another model (digest %s)",
                 path, digestHex(head.digest).c_str());
   if (head.identity != identity())

@@ -130,7 +130,11 @@ typedef struct sparkc_model sparkc_model;
 
 enum sparkc_open_flags {
   /** Read all of the weights file and compare its checksums (seconds). */
-  SPARKC_OPEN_VERIFY = 1u << 0
+  SPARKC_OPEN_VERIFY = 1u << 0,
+  /** Read no weights file: fill memory of its size with fixed small numbers, to
+   *  time the code alone. `weights` must be NULL; there is no tokenizer. Takes
+   *  as much memory as the weights, in huge pages where the system has them. */
+  SPARKC_OPEN_SYNTHETIC = 1u << 1
 };
 
 typedef struct sparkc_open_options {
@@ -167,7 +171,7 @@ typedef struct sparkc_model_info {
   const char *isa;          /**< entry in use: "avx512vnni" */
   const char *isa_reason;   /**< why that one */
   const char *object_path;  /**< the shared object */
-  const char *weights_path; /**< the mapped file */
+  const char *weights_path; /**< the mapped file; "" if synthetic */
   char digest[40];          /**< of the weights: 32 hex digits */
   uint32_t vocab;           /**< floats in a row of logits */
   uint32_t hidden;
@@ -195,11 +199,21 @@ typedef struct sparkc_model_info {
   uint64_t default_arena_bytes;
   uint32_t has_tokenizer; /**< 1 if a tokenizer travels with the model */
   uint32_t has_prefill;   /**< 1 if the object has a prefill entry */
+  /** sparkc_session_set_profile works for sparkc_decode ... */
+  uint32_t has_step_profile;
+  uint32_t has_prefill_profile; /**< ... and for sparkc_prefill */
 } sparkc_model_info;
 
 /** Fills the first info->struct_size bytes of *info. */
 SPARKC_API sparkc_status sparkc_info(const sparkc_model *model,
                                      sparkc_model_info *info);
+
+/**
+ * The phases that profile events name by index: *n of them, living as long as
+ * the model; NULL and 0 where the object has no profile entries.
+ */
+SPARKC_API const sparkc_phase *sparkc_phases(const sparkc_model *model,
+                                             uint32_t *n);
 
 /*===----------------------------------------------------------------------===*
  * Sessions
@@ -286,6 +300,21 @@ SPARKC_API const char *sparkc_session_message(const sparkc_session *session);
 /** Threads of the OpenMP driver from the next call on; 0: the default. */
 SPARKC_API sparkc_status sparkc_session_set_threads(sparkc_session *session,
                                                     uint32_t threads);
+
+/**
+ * Takes the profile entries from the next call on (NULL: the plain ones again).
+ * They compute the same bits and write when each thread entered and left each
+ * phase: `events` has room for threads * capacity of them, thread-major. Before
+ * each entry (a decode, a block of a prefill) the room is zeroed, so that after
+ * it the events of thread t are those from events[t * capacity] on up to the
+ * first whose `end` is 0. Entries write no more than `capacity` to a thread; a
+ * step has an event for each of its barriers. The memory must stay until the
+ * profile is set anew. `threads` are those the room is for: more of them in a
+ * call are refused. Fails where the model has no profile entry of its step.
+ */
+SPARKC_API sparkc_status sparkc_session_set_profile(
+    sparkc_session *session, sparkc_profile_event *events, size_t capacity,
+    uint32_t threads);
 
 /** Barriers completed by this session, modulo 2^32. */
 SPARKC_API uint32_t sparkc_session_barriers(const sparkc_session *session);

@@ -80,6 +80,7 @@ sparkc::test::objectImage(const std::function<void(sparkc_descriptor &)> &alter,
                           Toy kind) {
   std::string image = readFile(kind == Toy::Prefill    ? TOY_MODEL
                                : kind == Toy::StepOnly ? TOY_MODEL_STEP
+                               : kind == Toy::Profile  ? TOY_MODEL_PROFILE
                                                        : TOY_MODEL_FAT);
   const uint32_t start[] = {SPARKC_DESCRIPTOR_MAGIC, SPARKC_ABI_VERSION,
                             sizeof(sparkc_descriptor), sizeof(sparkc_entry)};

@@ -46,7 +46,7 @@ void writeFile(const std::string &path, const std::string &bytes);
 std::string weightsImage(
     const std::function<void(sparkc_weights_header &)> &alter = nullptr);
 
-enum class Toy { Prefill, StepOnly, Fat };
+enum class Toy { Prefill, StepOnly, Fat, Profile };
 
 /// The toy's shared object with its descriptor's numbers altered.
 std::string

@@ -48,9 +48,29 @@ static uint64_t mixed(uint64_t x) {
   return x ^ x >> 29;
 }
 
+/* Where a thread writes its profile; begin is 0 in a plain entry. */
+typedef struct Clock {
+  sparkc_profile_event *next, *last;
+  uint64_t begin;
+} Clock;
+
+static void meet(sparkc_ctx *ctx, uint32_t n, Clock *clock, uint32_t phase,
+                 uint32_t layer) {
+  uint64_t end = clock->begin ? __builtin_ia32_rdtsc() : 0;
+  barrier(ctx, n);
+  if (!clock->begin)
+    return;
+  uint64_t resumed = __builtin_ia32_rdtsc();
+  if (clock->next < clock->last) {
+    sparkc_profile_event event = {phase, layer, clock->begin, end, resumed};
+    *clock->next++ = event;
+  }
+  clock->begin = resumed;
+}
+
 /* One token at position pos; logits may be null. Three barriers. */
 static void token(sparkc_ctx *ctx, uint32_t tid, uint32_t n, uint32_t index,
-                  float *logits) {
+                  float *logits, Clock *clock) {
   Arena *arena = (Arena *)ctx->arena;
   uint32_t *ring = (uint32_t *)ctx->kv, *full = ring + TOY_RING;
   uint64_t pos = ctx->pos + index;
@@ -58,7 +78,7 @@ static void token(sparkc_ctx *ctx, uint32_t tid, uint32_t n, uint32_t index,
     ring[pos % TOY_RING] = (uint32_t)ctx->tokens[index] + 1;
     full[pos] = (uint32_t)ctx->tokens[index] + 1;
   }
-  barrier(ctx, n);
+  meet(ctx, n, clock, 0, 0);
   uint64_t first = pos + 1 > TOY_WINDOW ? pos + 1 - TOY_WINDOW : 0;
   for (uint32_t v = tid; v < TOY_VOCAB; v += n) {
     uint64_t sum = 0, near = 0;
@@ -69,7 +89,7 @@ static void token(sparkc_ctx *ctx, uint32_t tid, uint32_t n, uint32_t index,
     arena->full[v] = sum;
     arena->sliding[v] = near;
   }
-  barrier(ctx, n);
+  meet(ctx, n, clock, 1, 0);
   /* Each logit mixes results of all threads. */
   if (logits)
     for (uint32_t v = tid; v < TOY_VOCAB; v += n) {
@@ -78,30 +98,70 @@ static void token(sparkc_ctx *ctx, uint32_t tid, uint32_t n, uint32_t index,
                          ctx->weights[v % TOY_PAYLOAD]);
       logits[v] = (float)(x >> 44) / 4096.0f;
     }
-  barrier(ctx, n);
+  meet(ctx, n, clock, 2, UINT32_MAX);
+}
+
+static void step_timed(sparkc_ctx *ctx, uint32_t tid, uint32_t n,
+                       Clock *clock) {
+  token(ctx, tid, n, 0,
+        ctx->flags & SPARKC_CTX_NO_LOGITS ? (float *)0 : ctx->logits, clock);
 }
 
 static void step(sparkc_ctx *ctx, uint32_t tid, uint32_t n) {
-  token(ctx, tid, n, 0,
-        ctx->flags & SPARKC_CTX_NO_LOGITS ? (float *)0 : ctx->logits);
+  Clock none = {0, 0, 0};
+  step_timed(ctx, tid, n, &none);
 }
 
-static void prefill(sparkc_ctx *ctx, uint32_t tid, uint32_t n) {
+static void prefill_timed(sparkc_ctx *ctx, uint32_t tid, uint32_t n,
+                          Clock *clock) {
   for (uint32_t i = 0; i < ctx->n_tokens; ++i) {
     float *logits = (float *)0;
     if (ctx->flags & SPARKC_CTX_ALL_LOGITS)
       logits = ctx->logits + (size_t)i * TOY_VOCAB;
     else if (!(ctx->flags & SPARKC_CTX_NO_LOGITS) && i + 1 == ctx->n_tokens)
       logits = ctx->logits;
-    token(ctx, tid, n, i, logits);
+    token(ctx, tid, n, i, logits, clock);
   }
 }
+
+static void prefill(sparkc_ctx *ctx, uint32_t tid, uint32_t n) {
+  Clock none = {0, 0, 0};
+  prefill_timed(ctx, tid, n, &none);
+}
+
+#ifdef TOY_PROFILE
+static Clock started(sparkc_ctx *ctx, uint32_t tid) {
+  Clock clock;
+  clock.next = ctx->profile + tid * ctx->profile_capacity;
+  clock.last = clock.next + ctx->profile_capacity;
+  clock.begin = __builtin_ia32_rdtsc();
+  return clock;
+}
+
+static void step_profile(sparkc_ctx *ctx, uint32_t tid, uint32_t n) {
+  Clock clock = started(ctx, tid);
+  step_timed(ctx, tid, n, &clock);
+}
+
+static void prefill_profile(sparkc_ctx *ctx, uint32_t tid, uint32_t n) {
+  Clock clock = started(ctx, tid);
+  prefill_timed(ctx, tid, n, &clock);
+}
+
+static const sparkc_phase phases[] = {
+    {"write keys", SPARKC_PHASE_OTHER, 0, 0},
+    {"sums", SPARKC_PHASE_ATTENTION, 0, 0},
+    {"head", SPARKC_PHASE_LINEAR, 0, TOY_PAYLOAD},
+};
+#else
 
 static void step_profile(sparkc_ctx *ctx, uint32_t tid, uint32_t n) {
   step(ctx, tid, n);
   if (ctx->profile && ctx->profile_capacity)
     ctx->profile[tid * ctx->profile_capacity].phase = tid + 1;
 }
+#define prefill_profile 0
+#endif
 
 static const uint32_t layouts[] = {SPARKC_LAYOUT_VECTOR_F32,
                                    SPARKC_LAYOUT_TILE16_BF16};
@@ -111,7 +171,8 @@ static const sparkc_entry entries[] = {
     {SPARKC_ISA_AMX, 0, step, prefill, 0, 0},
     {SPARKC_ISA_AVX512VNNI, 1u << 30, step, prefill, 0, 0},
 #endif
-    {SPARKC_ISA_AVX2, 0, step, TOY_PREFILL ? prefill : 0, step_profile, 0},
+    {SPARKC_ISA_AVX2, 0, step, TOY_PREFILL ? prefill : 0, step_profile,
+     prefill_profile},
 };
 
 /* The compiler's descriptor is constant; this one is data so that its integers
@@ -150,6 +211,10 @@ sparkc_descriptor sparkc_model_descriptor = {
     .linear_weights = TOY_PAYLOAD / 2,
     .barriers_per_step = TOY_BARRIERS,
     .fold_threshold = UINT64_MAX,
+#ifdef TOY_PROFILE
+    .phases = phases,
+    .n_phases = sizeof phases / sizeof *phases,
+#endif
     .n_entries = sizeof entries / sizeof *entries,
     .entries = entries,
 };
