@@ -68,10 +68,11 @@ def check_case(failures, case, folder):
     for function, phase, begin, end in found:
         text.write_text(whole[:begin] + whole[end:])
         so = compile_model(text, folder / "without.so", "--sanitize=thread")
-        # A race shows when threads really are apart: a few tries.
-        reported = any(REPORT in run_host(HOST, so, tokens, 3, vocab=vocab)[0].stderr
-                       for _ in range(5))
-        failures.check(reported, f"{case}, no barrier behind {function}.{phase}: reported")
+        # What is seen of a race depends on how the threads meet: a few tries.
+        tries = next((n for n in range(1, 6) if REPORT in run_host(
+            HOST, so, tokens, 3, vocab=vocab)[0].stderr), 0)
+        failures.check(tries, f"{case}, no barrier behind {function}.{phase}: reported in "
+                              f"run {tries or 'none'}")
 
 
 def main():
