@@ -206,7 +206,15 @@ def SparkQuantize : Pass<"spark-quantize", "::mlir::ModuleOp"> {
 
     - `stored`: as the checkpoint has them; f16 is widened to f32,
     - `f32`, `bf16`: this type, whatever the checkpoint has (a conversion to
-      bf16 rounds to nearest even).
+      bf16 rounds to nearest even),
+    - `q4`, `q5`, `q6`, `q8`, with `:g32`, `:g64` (default) or `:g128` and
+      `:sym`: an integer grid for what linears read. The embedding stays as it
+      is stored; a tied head becomes a weight of its own, `@lm_head`.
+
+    `rules`, as `lm_head=q6,*.down_proj=q8`, override the scheme for the weights
+    whose name a glob matches; the last that matches wins, one that matches
+    nothing is an error. Two weights that meet in a `spark.geglu` get the finer
+    of their grids.
 
     It depends on the weights' sources alone, so that a second run changes what
     the first decided. `spark.config` keeps the scheme in words: the type of all
@@ -228,7 +236,9 @@ def SparkQuantize : Pass<"spark-quantize", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"scheme", "scheme", "std::string", /*default=*/"\"stored\"",
-           "How matrices are stored: stored, f32 or bf16">
+           "How matrices are stored: stored, f32, bf16 or a grid">,
+    Option<"rules", "rules", "std::string", /*default=*/"\"\"",
+           "Exceptions: GLOB=SCHEME, separated by commas">
   ];
   let dependentDialects = ["::sparkc::spark::SparkDialect"];
 }
@@ -278,7 +288,9 @@ def StepLowerToLLVM : Pass<"step-lower-to-llvm", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"sanitizeThread", "sanitize-thread", "bool", /*default=*/"false",
-           "Announce accesses to shared memory to ThreadSanitizer">
+           "Announce accesses to shared memory to ThreadSanitizer">,
+    Option<"isa", "isa", "std::string", /*default=*/"\"avx2\"",
+           "Instruction set of the kernels' bodies">
   ];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",

@@ -21,6 +21,7 @@ void sparkc::buildGraphPipeline(OpPassManager &pm,
   pm.addPass(createSparkCheckConfig());
   SparkQuantizeOptions quantize;
   quantize.scheme = options.scheme;
+  quantize.rules = options.rules;
   pm.addPass(createSparkQuantize(quantize));
 }
 

@@ -19,8 +19,11 @@ namespace sparkc {
 struct GraphPipelineOptions : mlir::PassPipelineOptions<GraphPipelineOptions> {
   Option<std::string> scheme{
       *this, "scheme",
-      llvm::cl::desc("How matrices are stored: stored, f32 or bf16"),
+      llvm::cl::desc("How matrices are stored: stored, f32, bf16 or a grid"),
       llvm::cl::init("stored")};
+  Option<std::string> rules{
+      *this, "rules", llvm::cl::desc("Exceptions: GLOB=SCHEME, by commas"),
+      llvm::cl::init("")};
 };
 
 struct FusePipelineOptions : mlir::PassPipelineOptions<FusePipelineOptions> {};

@@ -5,7 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/weights/WeightPolicy.h"
 #include "passes/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -18,36 +21,36 @@ namespace sparkc {
 #include "passes/Passes.h.inc"
 } // namespace sparkc
 
-namespace {
+/// The scheme that stores a matrix as its file does (f16 widened to f32).
+static WeightScheme storedScheme(SourceAttr source) {
+  WeightScheme scheme;
+  scheme.kind =
+      source.getDtype() == "BF16" ? WeightScheme::BF16 : WeightScheme::F32;
+  return scheme;
+}
 
-/// How matrices are stored.
-struct Scheme {
-  enum class Kind { Stored, F32, BF16 } kind;
+static RankedTensorType typeOf(ArrayRef<int64_t> shape,
+                               const WeightScheme &scheme, MLIRContext *context) {
+  if (scheme.kind == WeightScheme::F32)
+    return RankedTensorType::get(shape, Float32Type::get(context));
+  if (scheme.kind == WeightScheme::BF16)
+    return RankedTensorType::get(shape, BFloat16Type::get(context));
+  const GridSpec &grid = scheme.grid;
+  return RankedTensorType::get(
+      shape, IntegerType::get(context, grid.bits),
+      GridAttr::get(context, grid.bits, grid.group, grid.symmetric));
+}
 
-  static std::optional<Scheme> parse(StringRef text) {
-    return llvm::StringSwitch<std::optional<Scheme>>(text)
-        .Case("stored", Scheme{Kind::Stored})
-        .Case("f32", Scheme{Kind::F32})
-        .Case("bf16", Scheme{Kind::BF16})
-        .Default(std::nullopt);
-  }
-
-  /// The type of one matrix, given where it comes from.
-  Type elementType(SourceAttr source) const {
-    MLIRContext *context = source.getContext();
-    bool isBF16 = kind == Kind::BF16 ||
-                  (kind == Kind::Stored && source.getDtype() == "BF16");
-    return isBF16 ? Type(BFloat16Type::get(context))
-                  : Type(Float32Type::get(context));
-  }
-};
-
-struct SparkQuantize : sparkc::impl::SparkQuantizeBase<SparkQuantize> {
-  using Base::Base;
-  void runOnOperation() override;
-};
-
-} // namespace
+/// The one of two schemes that loses less.
+static WeightScheme finer(const WeightScheme &x, const WeightScheme &y) {
+  auto rank = [](const WeightScheme &s) {
+    int bits = s.kind == WeightScheme::F32    ? 32
+               : s.kind == WeightScheme::BF16 ? 16
+                                              : s.grid.bits;
+    return std::tuple(bits, -s.group(), !s.grid.symmetric);
+  };
+  return rank(x) < rank(y) ? y : x;
+}
 
 /// A type's name; the grid's where it has one.
 static std::string describe(RankedTensorType type) {
@@ -61,28 +64,143 @@ static std::string describe(RankedTensorType type) {
   return text;
 }
 
-void SparkQuantize::runOnOperation() {
-  ModuleOp module = getOperation();
-  std::optional<Scheme> parsed = Scheme::parse(scheme);
-  if (!parsed) {
-    module.emitError() << "unknown weight scheme '" << scheme
-                       << "'; expected stored, f32 or bf16";
-    return signalPassFailure();
+namespace {
+
+struct SparkQuantize : sparkc::impl::SparkQuantizeBase<SparkQuantize> {
+  using Base::Base;
+  void runOnOperation() override;
+
+private:
+  llvm::Error readOptions();
+  void separateTiedHead();
+  llvm::Error chooseSchemes();
+  WeightScheme schemeFor(WeightOp weight, StringRef name) {
+    if (auto rule = policy.ruleFor(name))
+      return *rule;
+    return fallback ? *fallback : storedScheme(weight.getSource());
   }
 
+  /// Of `scheme`; none: as stored.
+  std::optional<WeightScheme> fallback;
+  WeightPolicy policy;
+  /// What each weight that a linear reads is called in rules, in order.
+  llvm::MapVector<StringAttr, std::string> linears;
+};
+
+} // namespace
+
+llvm::Error SparkQuantize::readOptions() {
+  if (scheme != "stored") {
+    auto parsed = WeightScheme::parse(scheme);
+    if (!parsed)
+      return parsed.takeError();
+    fallback = *parsed;
+  }
+  policy = WeightPolicy(fallback.value_or(WeightScheme()));
+  SmallVector<StringRef> parts;
+  StringRef(rules).split(parts, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef part : parts)
+    if (llvm::Error error = policy.addRule(part.trim()))
+      return error;
+  return llvm::Error::success();
+}
+
+/// Where the head reads the embedding but is to be stored otherwise, it gets a
+/// weight of its own with the same source.
+void SparkQuantize::separateTiedHead() {
+  ModuleOp module = getOperation();
+  SymbolTable symbols(module);
+  module.walk([&](EmbedOp embed) {
+    auto table = symbols.lookup<WeightOp>(embed.getWeightAttr().getAttr());
+    module.walk([&](LinearOp linear) {
+      if (!table || linear.getWeightAttr() != embed.getWeightAttr() ||
+          linear->getParentOfType<LayerOp>())
+        return;
+      linears[table.getSymNameAttr()] = "lm_head";
+      WeightScheme head = schemeFor(table, "lm_head");
+      WeightScheme rows = fallback && fallback->kind != WeightScheme::Grid
+                              ? *fallback
+                              : storedScheme(table.getSource());
+      if (head == rows)
+        return;
+      OpBuilder b(table);
+      b.setInsertionPointAfter(llvm::to_vector(module.getOps<WeightOp>()).back());
+      auto own = WeightOp::create(b, linear.getLoc(), "lm_head",
+                                  table.getType(), table.getSource());
+      linears.erase(table.getSymNameAttr());
+      linear.setWeightAttr(FlatSymbolRefAttr::get(own.getSymNameAttr()));
+    });
+  });
+}
+
+llvm::Error SparkQuantize::chooseSchemes() {
+  ModuleOp module = getOperation();
+  module.walk([&](LinearOp linear) {
+    StringAttr name = linear.getWeightAttr().getAttr();
+    linears.try_emplace(name, name.getValue().str());
+  });
+  module.walk([&](FusedLinearOp linear) {
+    for (auto name : linear.getSegments().getAsRange<FlatSymbolRefAttr>())
+      linears.try_emplace(name.getAttr(), name.getValue().str());
+  });
+  std::vector<std::string> names;
+  for (auto &[symbol, name] : linears)
+    names.push_back(name);
+  if (llvm::Error error = policy.checkAllUsed(names))
+    return error;
+
+  DenseMap<StringAttr, WeightScheme> schemes;
+  for (auto weight : module.getOps<WeightOp>()) {
+    StringAttr symbol = weight.getSymNameAttr();
+    auto linear = linears.find(symbol);
+    WeightScheme chosen =
+        linear != linears.end() ? schemeFor(weight, linear->second)
+        : fallback && fallback->kind != WeightScheme::Grid
+            ? *fallback
+            : storedScheme(weight.getSource());
+    schemes[symbol] = chosen;
+  }
+  // Rows that meet in a pair of tiles have one grid.
+  module.walk([&](GegluOp geglu) {
+    auto gate = geglu.getGate().getDefiningOp<LinearOp>();
+    auto up = geglu.getUp().getDefiningOp<LinearOp>();
+    if (!gate || !up)
+      return;
+    WeightScheme &a = schemes[gate.getWeightAttr().getAttr()];
+    WeightScheme &b = schemes[up.getWeightAttr().getAttr()];
+    a = b = finer(a, b);
+  });
+  for (auto weight : module.getOps<WeightOp>()) {
+    ArrayRef<int64_t> shape = weight.getTensorType().getShape();
+    weight.setType(shape.size() == 2
+                       ? typeOf(shape, schemes[weight.getSymNameAttr()],
+                                &getContext())
+                       : RankedTensorType::get(shape, Float32Type::get(&getContext())));
+  }
+  return llvm::Error::success();
+}
+
+void SparkQuantize::runOnOperation() {
+  ModuleOp module = getOperation();
+  if (llvm::Error error = readOptions()) {
+    module.emitError() << llvm::toString(std::move(error));
+    return signalPassFailure();
+  }
+  separateTiedHead();
+  if (llvm::Error error = chooseSchemes()) {
+    module.emitError() << llvm::toString(std::move(error));
+    return signalPassFailure();
+  }
   std::string words;
   for (auto weight : module.getOps<WeightOp>()) {
     RankedTensorType type = weight.getTensorType();
-    bool isMatrix = type.getRank() == 2;
-    Type element = isMatrix ? parsed->elementType(weight.getSource())
-                            : Type(Float32Type::get(&getContext()));
-    type = RankedTensorType::get(type.getShape(), element);
-    weight.setType(type);
-    if (!isMatrix)
+    if (type.getRank() != 2)
       continue;
     std::string name = describe(type);
     words = words.empty() || words == name ? name : "mixed";
   }
+  if (!rules.empty() || (fallback && fallback->kind == WeightScheme::Grid))
+    words = fallback ? policy.str() : "stored, " + rules;
   for (auto config : module.getOps<ConfigOp>())
     config.setScheme(words.empty() ? "f32" : words);
 }

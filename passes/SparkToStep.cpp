@@ -449,6 +449,15 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
       order.push_back(grids[run.segmentA]);
 
   int64_t cols = features(op.getActivation());
+  // One quantized activation serves all grids: in the smallest group.
+  int64_t smallest = 0;
+  for (auto &[layout, group] : grids)
+    if (group)
+      smallest = smallest ? std::min(smallest, group) : group;
+  Value quantized;
+  if (smallest)
+    quantized = step::QuantizeOp::create(
+        b, op.getLoc(), step::QVecType::get(context(), cols, smallest), activation);
   for (auto [packIndex, grid] : llvm::enumerate(order)) {
     SmallVector<FlatSymbolRefAttr> packed;
     SmallVector<int> indexOf(segments.size(), -1);
@@ -480,7 +489,7 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
       if (grids[run.segmentA] != grid)
         continue;
       auto tiles = step::TilesOp::create(
-          b, run.loc, activation, b.getI64IntegerAttr(offset - fn.base),
+          b, run.loc, grid.second ? quantized : activation, b.getI64IntegerAttr(offset - fn.base),
           b.getStringAttr(layoutName(grid.first)), b.getI64IntegerAttr(cols),
           b.getI64IntegerAttr(grid.second), b.getI64IntegerAttr(run.units()),
           run.paired() ? b.getUnitAttr() : UnitAttr(), StringAttr());
@@ -635,7 +644,8 @@ LogicalResult Scheduler::run() {
       b.getI64IntegerAttr(streamed), b.getI64IntegerAttr(linearWeights),
       b.getI64IntegerAttr(fullLayers), b.getI64IntegerAttr(ring),
       b.getI64IntegerAttr(capacityMultiple), b.getI64IntegerAttr(0),
-      b.getStringAttr(kvElement && kvElement.isF32() ? "f32" : "f16"));
+      b.getStringAttr(kvElement && kvElement.isF32() ? "f32" : "f16"),
+      ArrayAttr());
   graph.erase();
   for (auto cache :
        llvm::make_early_inc_range(module.getOps<spark::KVCacheOp>()))

@@ -327,6 +327,15 @@ LogicalResult Lowering::lowerPhaseOp(Emitter &e, Operation &op) {
                     norm.getEps().convertToDouble(), out(norm.getOutput()));
         return success();
       })
+      .Case([&](step::QuantizeOp quantize) {
+        auto type = quantize.getOutput().getType();
+        QVecLayout layout(type.getSize(), type.getGroup());
+        Value room = e.stack(layout.bytes);
+        emitQuantize(e, in(quantize.getInput()), type.getSize(),
+                     type.getGroup(), room);
+        map.map(quantize.getOutput(), room);
+        return success();
+      })
       .Case([&](step::FoldOp fold) {
         emitFold(e, slotAddress(e, fold.getSlot()), fold.getHeads(),
                  fold.getHeadDim(), fold.getWindow(), fold.getChunk(),
@@ -380,6 +389,8 @@ LogicalResult Lowering::lowerTiles(Emitter &e, step::TilesOp tiles,
   Value lo = firstUnit(loByte), hi = firstUnit(hiByte);
   Value base = e.at(e.weights, int64_t(tiles.getOffset()));
   Value activation = map.lookup(tiles.getActivation());
+  auto qvec = dyn_cast<step::QVecType>(tiles.getActivation().getType());
+  int64_t xGroup = qvec ? qvec.getGroup() : 0;
   Block &body = tiles.getBody().front();
   bool ok = true;
   e.loop(lo, hi, 1, [&](Value unit) {
@@ -387,8 +398,9 @@ LogicalResult Lowering::lowerTiles(Emitter &e, step::TilesOp tiles,
     int64_t count = tiles.getPaired() ? 2 : 1;
     for (int64_t i = 0; i < count; ++i)
       map.map(body.getArgument(i),
-              kernel->build(e, e.at(tile, i * (bytes / count)), activation,
-                            tiles.getCols()));
+              kernel->build(e, TileOperands{e.at(tile, i * (bytes / count)),
+                                            activation, int64_t(tiles.getCols()),
+                                            int64_t(tiles.getGroup()), xGroup}));
     map.map(body.getArgument(count), e.mulC(unit, kLanes));
     for (Operation &op : body) {
       e.loc = op.getLoc();

@@ -44,23 +44,23 @@ emitColumns(Emitter &e, int64_t cols,
   return sumChains(e, chains);
 }
 
-static Value dotF32(Emitter &e, Value tile, Value x, int64_t cols) {
+static Value dotF32(Emitter &e, const TileOperands &in) {
   return emitColumns(
-      e, cols, [&](Value k, int64_t count, SmallVectorImpl<Value> &chains) {
-        Value line = e.at(tile, e.mulC(k, 64));
-        Value xs = e.at(x, e.mulC(k, 4));
+      e, in.cols, [&](Value k, int64_t count, SmallVectorImpl<Value> &chains) {
+        Value line = e.at(in.tile, e.mulC(k, 64));
+        Value xs = e.at(in.x, e.mulC(k, 4));
         for (int64_t i = 0; i < count; ++i)
           chains[i] = e.fma(e.load(e.v16f32(), e.at(line, 64 * i), false, 64),
                             activation(e, xs, e.c(i)), chains[i]);
       });
 }
 
-static Value dotBF16(Emitter &e, Value tile, Value x, int64_t cols) {
+static Value dotBF16(Emitter &e, const TileOperands &in) {
   VectorType ints = e.vec(e.i32());
   return emitColumns(
-      e, cols, [&](Value k, int64_t count, SmallVectorImpl<Value> &chains) {
-        Value line = e.at(tile, e.mulC(k, 32));
-        Value xs = e.at(x, e.mulC(k, 4));
+      e, in.cols, [&](Value k, int64_t count, SmallVectorImpl<Value> &chains) {
+        Value line = e.at(in.tile, e.mulC(k, 32));
+        Value xs = e.at(in.x, e.mulC(k, 4));
         for (int64_t i = 0; i < count; i += 2) {
           // Column k in the low half of each lane, k + 1 in the high one.
           Value pair = e.load(ints, e.at(line, 32 * i), false, 64);
@@ -75,11 +75,6 @@ static Value dotBF16(Emitter &e, Value tile, Value x, int64_t cols) {
         }
       });
 }
-
-static const TileKernel kernels[] = {
-    {"dot_f32", "tile16_f32", SPARKC_ISA_AVX2, dotF32},
-    {"dot_bf16", "tile16_bf16", SPARKC_ISA_AVX2, dotBF16},
-};
 
 static constexpr std::pair<StringLiteral, unsigned> isas[] = {
     {"avx2", SPARKC_ISA_AVX2},
@@ -103,19 +98,37 @@ StringRef sparkc::isaName(unsigned isa) {
   return "unknown";
 }
 
-ArrayRef<TileKernel> sparkc::tileKernels() { return kernels; }
+static SmallVector<TileKernel> makeTable() {
+  SmallVector<TileKernel> table{
+      {"dot_f32", "tile16_f32", SPARKC_ISA_AVX2, dotF32},
+      {"dot_bf16", "tile16_bf16", SPARKC_ISA_AVX2, dotBF16},
+  };
+  table.append(quantizedTileKernels().begin(), quantizedTileKernels().end());
+  return table;
+}
+
+ArrayRef<TileKernel> sparkc::tileKernels() {
+  static const SmallVector<TileKernel> table = makeTable();
+  return table;
+}
 
 const TileKernel *sparkc::findTileKernel(StringRef name) {
-  for (const TileKernel &kernel : kernels)
+  for (const TileKernel &kernel : tileKernels())
     if (name == kernel.name)
       return &kernel;
   return nullptr;
 }
 
+/// AVX-512 machines without VNNI have no AVX-VNNI either.
+static bool runsOn(unsigned kernel, unsigned machine) {
+  return machine >= kernel &&
+         !(machine == SPARKC_ISA_AVX512 && kernel == SPARKC_ISA_AVXVNNI);
+}
+
 const TileKernel *sparkc::selectTileKernel(StringRef layout, unsigned isa) {
   const TileKernel *best = nullptr;
-  for (const TileKernel &kernel : kernels)
-    if (layout == kernel.layout && isa >= kernel.isa)
+  for (const TileKernel &kernel : tileKernels())
+    if (layout == kernel.layout && runsOn(kernel.isa, isa))
       best = &kernel;
   return best;
 }

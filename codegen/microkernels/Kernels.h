@@ -19,6 +19,16 @@ namespace sparkc {
 
 //===--- Prologue.cpp ------------------------------------------------------===//
 
+/// Where the parts of a !step.qvec lie, in bytes.
+struct QVecLayout {
+  QVecLayout(int64_t size, int64_t group);
+  int64_t groups, scales, sums, bytes;
+};
+
+/// x in groups of int8 to `out`, room for QVecLayout(size, group).bytes.
+void emitQuantize(Emitter &e, mlir::Value x, int64_t size, int64_t group,
+                  mlir::Value out);
+
 /// Room for `size` floats, zero up to the next multiple of 128.
 mlir::Value emitVec(Emitter &e, int64_t size);
 
@@ -39,11 +49,20 @@ void emitRopeTable(Emitter &e, mlir::Value frequencies, int64_t period,
 void emitEmbed(Emitter &e, mlir::Value weight, llvm::StringRef layout,
                int64_t hidden, mlir::Value out);
 
-//===--- Dot.cpp -----------------------------------------------------------===//
+//===--- Dot.cpp, QuantizedDot.cpp ------------------------------------------===//
 
-/// One tile of 16 rows times the activation: the accumulators.
-using TileDot = mlir::Value (*)(Emitter &e, mlir::Value tile, mlir::Value x,
-                                int64_t cols);
+/// A tile of 16 rows and the activation it is to be multiplied with.
+struct TileOperands {
+  mlir::Value tile;
+  /// Of a !step.vec, or of a !step.qvec in groups of `xGroup`.
+  mlir::Value x;
+  int64_t cols;
+  /// Columns a scale; 0 for float layouts.
+  int64_t group = 0, xGroup = 0;
+};
+
+/// One tile times the activation: the accumulators.
+using TileDot = mlir::Value (*)(Emitter &e, const TileOperands &operands);
 
 /// A line of the table of tile kernels: which layout it reads, from which
 /// instruction set on, and the builder of its body.
@@ -57,6 +76,9 @@ struct TileKernel {
 /// The sparkc_isa of "avx2", "avxvnni", "avx512", "avx512vnni", "amx".
 std::optional<unsigned> isaFromName(llvm::StringRef name);
 llvm::StringRef isaName(unsigned isa);
+
+/// Those of the integer layouts (QuantizedDot.cpp).
+llvm::ArrayRef<TileKernel> quantizedTileKernels();
 
 /// All of them; of two for one layout the later needs more of the machine.
 llvm::ArrayRef<TileKernel> tileKernels();

@@ -8,6 +8,8 @@
 #include "codegen/microkernels/Kernels.h"
 #include "codegen/microkernels/Math.h"
 #include "codegen/weights/PackedLayout.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "sparkc_abi.h"
 
 using namespace mlir;
@@ -53,6 +55,51 @@ void sparkc::emitRmsNorm(Emitter &e, Value x, Value weight, int64_t size,
     Value w = e.load(e.v16f32(), e.at(weight, offset));
     e.store(e.fmul(e.fmul(v, scale), w), e.at(out, offset));
     return SmallVector<Value>();
+  });
+}
+
+QVecLayout::QVecLayout(int64_t size, int64_t group) {
+  int64_t padded = ceilDiv(size, 128) * 128;
+  groups = padded / group;
+  scales = padded;
+  sums = scales + ceilDiv(groups * 4, 64) * 64;
+  bytes = sums + ceilDiv(groups * 4, 64) * 64;
+}
+
+void sparkc::emitQuantize(Emitter &e, Value x, int64_t size, int64_t group,
+                          Value out) {
+  QVecLayout layout(size, group);
+  VectorType ints = e.vec(e.i32());
+  auto reduceMax = [&](Value a, Value b) { return buildMax(e.b, e.loc, a, b); };
+  e.loop(e.c(0), e.c(layout.groups), 1, [&](Value g) {
+    Value from = e.at(x, e.mulC(g, group * 4));
+    SmallVector<Value> values;
+    Value largest;
+    for (int64_t i = 0; i < group / kLanes; ++i) {
+      Value v = e.load(e.v16f32(), e.at(from, i * 64), /*shared=*/true);
+      values.push_back(v);
+      Value magnitude = math::AbsFOp::create(e.b, e.loc, v);
+      largest = largest ? reduceMax(largest, magnitude) : magnitude;
+    }
+    Value max = buildHorizontalMax16(e.b, e.loc, largest);
+    Value empty = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::OEQ,
+                                        max, e.fconst(e.f32(), 0));
+    Value inverse = e.select(empty, e.fconst(e.f32(), 0),
+                             e.fdiv(e.fconst(e.f32(), 127), max));
+    Value sum;
+    for (auto [i, v] : llvm::enumerate(values)) {
+      Value scaled = math::RoundEvenOp::create(
+          e.b, e.loc, e.fmul(v, e.broadcast(inverse)));
+      Value code = arith::FPToSIOp::create(e.b, e.loc, ints, scaled);
+      e.store(arith::TruncIOp::create(e.b, e.loc, e.vec(e.i8()), code),
+              e.at(out, e.addC(e.mulC(g, group), i * kLanes)));
+      sum = sum ? e.add(sum, code) : code;
+    }
+    Value word = e.mulC(g, 4);
+    e.store(e.fdiv(max, e.fconst(e.f32(), 127)),
+            e.at(out, e.addC(word, layout.scales)));
+    e.store(vector::ReductionOp::create(e.b, e.loc, vector::CombiningKind::ADD, sum),
+            e.at(out, e.addC(word, layout.sums)));
   });
 }
 

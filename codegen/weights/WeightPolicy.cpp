@@ -27,11 +27,16 @@ llvm::Error WeightPolicy::addRule(llvm::StringRef text) {
   return llvm::Error::success();
 }
 
-WeightScheme WeightPolicy::schemeFor(llvm::StringRef name) const {
+std::optional<WeightScheme>
+WeightPolicy::ruleFor(llvm::StringRef name) const {
   for (const Rule &rule : llvm::reverse(rules))
     if (rule.glob.match(name))
       return rule.scheme;
-  return scheme;
+  return std::nullopt;
+}
+
+WeightScheme WeightPolicy::schemeFor(llvm::StringRef name) const {
+  return ruleFor(name).value_or(scheme);
 }
 
 llvm::Error

@@ -10,6 +10,8 @@
 #include "codegen/weights/Grid.h"
 #include "llvm/Support/GlobPattern.h"
 
+#include <optional>
+
 namespace sparkc {
 
 /// A scheme for all tensors, and rules for some: a glob over logical names
@@ -23,6 +25,8 @@ public:
   llvm::Error addRule(llvm::StringRef text);
 
   WeightScheme schemeFor(llvm::StringRef name) const;
+  /// What a rule says of a name; none where no rule matches it.
+  std::optional<WeightScheme> ruleFor(llvm::StringRef name) const;
   /// An error for the first rule whose glob matches none of `names`.
   llvm::Error checkAllUsed(llvm::ArrayRef<std::string> names) const;
   /// In words: "q4:g64, lm_head=q6:g64".

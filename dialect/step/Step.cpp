@@ -68,6 +68,18 @@ LogicalResult RopeTableOp::verify() {
   return success();
 }
 
+LogicalResult QuantizeOp::verify() {
+  auto in = getInput().getType();
+  auto out = getOutput().getType();
+  if (in.getSize() != out.getSize())
+    return emitOpError() << "quantizes " << in.getSize() << " elements into "
+                         << out.getSize();
+  if (out.getGroup() != 32 && out.getGroup() != 64 && out.getGroup() != 128)
+    return emitOpError() << "a group has 32, 64 or 128 elements, not "
+                         << out.getGroup();
+  return success();
+}
+
 LogicalResult HeadGateOp::verify() {
   if (getInput().getType().getSize() % getGate().getType().getSize())
     return emitOpError() << getInput().getType().getSize()
@@ -90,9 +102,21 @@ LogicalResult TilesOp::verifyRegions() {
   if (getOffset() % 64)
     return emitOpError() << "offset " << getOffset()
                          << " is not a multiple of 64";
-  if (getActivation().getType().getSize() != int64_t(getCols()))
-    return emitOpError() << "has " << getCols() << " columns but "
-                         << getActivation().getType().getSize()
+  int64_t size = 0;
+  if (auto vec = dyn_cast<VecType>(getActivation().getType())) {
+    size = vec.getSize();
+    if (getGroup())
+      return emitOpError() << "has a group but activations that are not "
+                              "quantized";
+  } else {
+    auto qvec = cast<QVecType>(getActivation().getType());
+    size = qvec.getSize();
+    if (int64_t(getGroup()) % qvec.getGroup() || !getGroup())
+      return emitOpError() << "activations in groups of " << qvec.getGroup()
+                           << " do not divide its group of " << getGroup();
+  }
+  if (size != int64_t(getCols()))
+    return emitOpError() << "has " << getCols() << " columns but " << size
                          << " activations";
   return success();
 }

@@ -52,6 +52,22 @@ def Step_Vec : Step_Type<"Vec", "vec"> {
   let assemblyFormat = "`<` $size `>`";
 }
 
+def Step_QVec : Step_Type<"QVec", "qvec"> {
+  let summary = "An activation in groups of int8, private to a thread";
+  let description = [{
+    `size` elements, padded with 0 to the next multiple of 128. Each `group` of
+    them shares a scale: x ~ scale * code, codes in [-127, 127], scale =
+    max |x| / 127. In memory: the codes, then a float scale a group, then the
+    sum of the codes of each group as int32, each part on a multiple of 64.
+
+    ```mlir
+    !step.qvec<2048, 64>
+    ```
+  }];
+  let parameters = (ins "int64_t":$size, "int64_t":$group);
+  let assemblyFormat = "`<` $size `,` $group `>`";
+}
+
 //===----------------------------------------------------------------------===//
 // Attributes
 //===----------------------------------------------------------------------===//

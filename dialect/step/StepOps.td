@@ -73,7 +73,8 @@ def Step_SlotOp : Step_Op<"slot", [Symbol]> {
 def Step_DescriptorOp : Step_Op<"descriptor"> {
   let summary = "What the compiled model's descriptor will say";
   let description = [{
-    Sizes in bytes; see `sparkc_descriptor` in runtime/include/sparkc_abi.h.
+    Sizes in bytes; `phases` (name, kind, bytes) is filled in by
+    `step-lower-to-llvm` for the profile entries. See `sparkc_descriptor` in runtime/include/sparkc_abi.h.
     One in a module.
   }];
   let arguments = (ins
@@ -81,6 +82,7 @@ def Step_DescriptorOp : Step_Op<"descriptor"> {
     I64Attr:$bytes_per_step, I64Attr:$linear_weights,
     I64Attr:$full_layers, I64Attr:$ring, I64Attr:$capacity_multiple,
     I64Attr:$barriers, StrAttr:$kv_type,
+    OptionalAttr<DictArrayAttr>:$phases,
     DefaultValuedAttr<I64Attr, "0">:$fold_layers,
     DefaultValuedAttr<I64Attr, "-1">:$fold_threshold);
   let assemblyFormat = "attr-dict";
@@ -255,6 +257,22 @@ def Step_FoldOp : Step_SlotUser<"fold", [HasParent<"PhaseOp">]> {
   }];
 }
 
+def Step_QuantizeOp : Step_Op<"quantize", [HasParent<"PhaseOp">]> {
+  let summary = "The activation in groups of int8";
+  let description = [{
+    Codes are x * (127 / max |x|), rounded to nearest even; a group of zeros has
+    scale 0.
+
+    ```mlir
+    %q = step.quantize %n : !step.vec<128> -> !step.qvec<128, 64>
+    ```
+  }];
+  let arguments = (ins Step_Vec:$input);
+  let results = (outs Step_QVec:$output);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($output)";
+  let hasVerifier = 1;
+}
+
 def Step_HeadGateOp : Step_Op<"head_gate", [HasParent<"PhaseOp">,
     AllTypesMatch<["input", "output"]>]> {
   let summary = "Each head's elements times the sigmoid of its gate";
@@ -294,6 +312,9 @@ def Step_TilesOp : Step_Op<"tiles", [SingleBlock, NoTerminator,
     the units (tiles, or pairs of tiles) that start in its n-th of them. Tiles
     never depend on the number of threads.
 
+    Float layouts take a !step.vec, integer ones a !step.qvec whose group divides
+    the weights' `group`.
+
     The body is the epilogue: it gets the accumulators of the tile (of both
     tiles where the run is `paired`) and the number j of the first lane.
 
@@ -305,8 +326,8 @@ def Step_TilesOp : Step_Op<"tiles", [SingleBlock, NoTerminator,
     } : !step.vec<128>
     ```
   }];
-  let arguments = (ins Step_Vec:$activation, I64Attr:$offset, StrAttr:$layout,
-                       I64Attr:$cols, I64Attr:$group, I64Attr:$units,
+  let arguments = (ins AnyTypeOf<[Step_Vec, Step_QVec]>:$activation,
+                       I64Attr:$offset, StrAttr:$layout, I64Attr:$cols, I64Attr:$group, I64Attr:$units,
                        UnitAttr:$paired, OptionalAttr<StrAttr>:$kernel);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{

@@ -18,12 +18,17 @@
 #include "mlir/IR/AsmState.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 using namespace sparkc;
+
+/// What plain `sparkc DIR` means: 4.7 bits a weight.
+static constexpr const char *kDefaultScheme = "q4";
+static constexpr const char *kDefaultRule = "lm_head=q6";
 
 namespace {
 
@@ -106,17 +111,20 @@ llvm::Error Compilation::importCheckpoint() {
       spark::AssetOp::create(b, module->getLoc(), kind, file);
   return runPipeline("graph", [&](OpPassManager &pm) {
     GraphPipelineOptions graphOptions;
-    if (options.weights)
-      graphOptions.scheme = *options.weights;
+    graphOptions.scheme = options.weights.value_or(kDefaultScheme);
+    std::vector<std::string> rules = options.weightsFor;
+    if (!options.weights)
+      rules.insert(rules.begin(), kDefaultRule);
+    graphOptions.rules = llvm::join(rules, ",");
     buildGraphPipeline(pm, graphOptions);
   });
 }
 
 /// Which stage the text is of is plain from its ops.
 llvm::Error Compilation::parseStage() {
-  if (options.weights || options.kv || options.context)
+  if (options.weights || !options.weightsFor.empty() || options.kv || options.context)
     return importError(options.input,
-                       "--weights, --kv and --context are decided where a "
+                       "--weights, --weights-for, --kv and --context are decided where a "
                        "checkpoint is read; this is the text of a stage");
   ErrorCollector errors(context);
   module = parseSourceFile<ModuleOp>(options.input, &context);
@@ -174,7 +182,10 @@ llvm::Error Compilation::runStages() {
 llvm::Error Compilation::writeText() {
   std::string text;
   llvm::raw_string_ostream os(text);
-  module->print(os, OpPrintingFlags().enableDebugInfo(true, false));
+  module->print(os, OpPrintingFlags()
+                        .enableDebugInfo(true, false)
+                        .useLocalScope()
+                        .printNameLocAsPrefix(true));
   os << "\n";
   if (options.output.empty() || options.output == "-") {
     llvm::outs() << text;

@@ -20,7 +20,9 @@ struct DriverOptions {
   std::string input;  ///< a checkpoint's directory, or the text of a stage
   std::string output; ///< empty or "-": stdout, where the stage is text
   Stage emit = Stage::Shared;
-  std::optional<std::string> weights; ///< f32, bf16; none: as stored
+  /// A scheme (f32, bf16, q4:g64, ...) or "stored"; none: the default policy.
+  std::optional<std::string> weights;
+  std::vector<std::string> weightsFor; ///< GLOB=SCHEME, later ones win
   std::optional<std::string> kv;      ///< f32, f16; none: f16
   int64_t context = 0;                ///< 0: min(model's, 4096)
   std::string mcpu = "native";

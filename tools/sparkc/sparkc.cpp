@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/weights/Grid.h"
 #include "passes/Passes.h"
 #include "tools/sparkc/Driver.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -56,9 +57,24 @@ static void declare(CLI::App &app, DriverOptions &options) {
          "asm, obj, so (default)")
       ->check(CLI::IsMember({"spark", "fused", "step", "llvm", "asm", "obj", "so"}));
   app.add_option("--weights", options.weights,
-                 "How matrices are stored: f32, bf16 (default: as in the "
-                 "checkpoint; f16 becomes f32)")
-      ->check(CLI::IsMember({"f32", "bf16"}));
+                 "How matrices are stored: f32, bf16, stored (as in the "
+                 "checkpoint; f16 becomes f32), or a grid q4, q5, q6, q8 with "
+                 ":g32, :g64 (default) or :g128 columns a scale and :sym for a "
+                 "fixed zero point. Default: q4, and q6 for lm_head")
+      ->check([](const std::string &text) {
+        auto scheme = WeightScheme::parse(text);
+        std::string reason;
+        if (!scheme && text != "stored")
+          reason = llvm::toString(scheme.takeError());
+        else if (!scheme)
+          llvm::consumeError(scheme.takeError());
+        return reason;
+      });
+  app.add_option("--weights-for", options.weightsFor,
+                 "GLOB=SCHEME: another scheme for the weights whose name "
+                 "matches (lm_head, layers.3.down_proj, '*.q_k_v_proj'); "
+                 "repeatable, the last that matches wins")
+      ->allow_extra_args(false);
   app.add_option("--kv", options.kv,
                  "Elements of the KV cache: f32, f16 (default)")
       ->check(CLI::IsMember({"f32", "f16"}));
