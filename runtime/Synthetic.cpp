@@ -21,8 +21,7 @@ void sparkc::fillSynthetic(uint8_t *data, uint64_t bytes,
                layout != SPARKC_LAYOUT_TILE16_F32 &&
                layout != SPARKC_LAYOUT_TILE16_BF16;
       });
-  const uint64_t exponents =
-      scales ? 0x3a001c003a001c00u : 0x3c801c003c801c00u;
+  const uint64_t exponents = scales ? 0x3a001c003a001c00u : 0x3c801c003c801c00u;
   const uint64_t random = 0x80ff80ff80ff80ffu; // signs and mantissas
   uint64_t state = 0x9e3779b97f4a7c15u;
   for (uint64_t i = 0; i < bytes; i += 8) {

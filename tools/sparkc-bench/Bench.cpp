@@ -90,8 +90,8 @@ bool Bench::open(Report &report) {
 bool Bench::openSession() {
   sparkc_session_options make = {};
   make.struct_size = sizeof make;
-  make.context = options.depth +
-                 std::max<uint64_t>({options.prompt, options.generate, 2});
+  make.context =
+      options.depth + std::max<uint64_t>({options.prompt, options.generate, 2});
   make.threads = threads;
   sparkc_error why;
   sparkc_session *made;
@@ -115,7 +115,9 @@ bool Bench::chooseMemory(Report &report) {
   sparkc_spmd_end(session.get(), &job);
 
   const size_t cache = largestCacheBytes();
-  const size_t enough = std::max<size_t>(8 * cache, size_t(256) << 20);
+  const size_t enough = options.ceilingBytes
+                            ? options.ceilingBytes
+                            : std::max<size_t>(8 * cache, size_t(256) << 20);
   if (info.payload_bytes >= enough) {
     memory = weights;
     memoryBytes = info.payload_bytes;
@@ -126,8 +128,7 @@ bool Bench::chooseMemory(Report &report) {
                    " bytes to measure the read ceiling with");
     memory = own.data();
     memoryBytes = own.bytes();
-    report.ceilingMemory = "other memory (" +
-                           std::to_string(enough / 1000000) +
+    report.ceilingMemory = "other memory (" + std::to_string(enough / 1000000) +
                            " MB: the weights are too few)";
     if (info.payload_bytes < 2 * cache)
       report.notes.push_back(
@@ -137,7 +138,10 @@ bool Bench::chooseMemory(Report &report) {
   ReadRate rate = readCeiling(memory, memoryBytes, threads);
   report.ceilingPattern = rate.pattern;
   ReadBuffer anonymous;
-  if (anonymous.allocate(std::max<size_t>(enough, size_t(512) << 20), true))
+  if (anonymous.allocate(options.ceilingBytes
+                             ? options.ceilingBytes
+                             : std::max(enough, size_t(512) << 20),
+                         true))
     report.hugePageCeiling =
         readCeiling(anonymous.data(), anonymous.bytes(), threads).gbps;
   return true;
@@ -159,9 +163,8 @@ bool Bench::atDepth() {
   std::vector<int32_t> tokens;
   for (uint64_t i = have; i < options.depth; ++i)
     tokens.push_back(tokenAt(i));
-  return tokens.empty() ||
-         !failed(sparkc_prefill(session.get(), tokens.data(), tokens.size(), 0,
-                                nullptr));
+  return tokens.empty() || !failed(sparkc_prefill(session.get(), tokens.data(),
+                                                  tokens.size(), 0, nullptr));
 }
 
 bool Bench::generate(uint64_t n, std::vector<double> *seconds) {
@@ -183,9 +186,9 @@ bool Bench::warmUp() {
   if (options.generate && !generate(std::min<uint64_t>(options.generate, 4)))
     return false;
   return !options.prompt ||
-         (atDepth() && !failed(sparkc_prefill(
-                           session.get(), promptTokens.data(),
-                           promptTokens.size(), 0, logits.data())));
+         (atDepth() &&
+          !failed(sparkc_prefill(session.get(), promptTokens.data(),
+                                 promptTokens.size(), 0, logits.data())));
 }
 
 bool Bench::attempt(const Result &result, Attempt &a) {
@@ -215,12 +218,12 @@ bool Bench::measure(Result &result, Report &report) {
   const size_t wanted = options.repetitions, most = 3 * wanted + 2;
   size_t steady = 0;
   while (steady < wanted && attempts.size() < most) {
-    progress(result.name + ": repetition " + std::to_string(steady + 1) +
-             " of " + std::to_string(wanted) +
-             (attempts.size() > steady
-                  ? ", " + std::to_string(attempts.size() - steady) +
-                        " thrown away"
-                  : ""));
+    progress(
+        result.name + ": repetition " + std::to_string(steady + 1) + " of " +
+        std::to_string(wanted) +
+        (attempts.size() > steady
+             ? ", " + std::to_string(attempts.size() - steady) + " thrown away"
+             : ""));
     Attempt a;
     if (!attempt(result, a))
       return false;

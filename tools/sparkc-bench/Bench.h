@@ -33,6 +33,9 @@ struct Options {
   bool synthetic = false;
   std::string output = "md"; ///< or "json"
   std::string profile;       ///< file for the timeline; empty: none
+  /// Memory for the read ceiling where the weights are fewer; 0: 8 times the
+  /// largest cache. For tests, which cannot wait.
+  size_t ceilingBytes = 0;
 };
 
 /// Prints `sparkc-bench: error: <message>` and returns false.
@@ -41,8 +44,8 @@ bool error(const std::string &message);
 /// A repetition that was run.
 struct Attempt {
   double seconds = 0;
-  double ceiling[2] = {}; ///< read ceiling before and after, GB/s
-  double peak[2] = {};    ///< int8 peak before and after (prompts), TOPS
+  double ceiling[2] = {};  ///< read ceiling before and after, GB/s
+  double peak[2] = {};     ///< int8 peak before and after (prompts), TOPS
   double movement() const; ///< of whichever moved more, 0 to 1
 };
 
@@ -52,10 +55,10 @@ struct Result {
   bool prompt = false;
   uint64_t tokens = 0;
   std::vector<Attempt> kept;
-  size_t discarded = 0;    ///< attempts thrown away
-  double worstMovement = 0; ///< among those kept
-  double barriers = 0;     ///< a step (a whole prompt), counted
-  bool finite = true;      ///< no logit was NaN or infinite
+  size_t discarded = 0;                ///< attempts thrown away
+  double worstMovement = 0;            ///< among those kept
+  double barriers = 0;                 ///< a step (a whole prompt), counted
+  bool finite = true;                  ///< no logit was NaN or infinite
   std::optional<double> bytesPerToken; ///< generation only
   std::optional<PhaseTimes> phases;    ///< of the profile entry
   std::optional<double> slowdown;      ///< its time / the plain entry's
@@ -69,13 +72,14 @@ struct Result {
   std::optional<double> otherShare() const;
   std::optional<double> waitShare() const;
 
-  double operations = 0; ///< of the linear layers, whole prompt
+  double operations = 0;              ///< of the linear layers, whole prompt
   std::optional<double> peak() const; ///< TOPS: median of the means
   std::optional<double> peakShare() const;
   std::optional<double> peakShareLinear() const;
 };
 
-/// Everything that a report says.
+/// Everything that a report says. Some of it is the model's: for as long as
+/// the Bench lives.
 struct Report {
   sparkc_model_info info = {};
   std::string cpu;
@@ -83,9 +87,9 @@ struct Report {
   uint32_t threads = 0;
   uint64_t depth = 0;
   bool synthetic = false;
-  std::string ceilingMemory;   ///< what the ceiling is measured over
-  ReadPattern ceilingPattern;  ///< the best at the start
-  double hugePageCeiling = 0;  ///< over 2 MiB anonymous pages, at the start
+  std::string ceilingMemory;  ///< what the ceiling is measured over
+  ReadPattern ceilingPattern; ///< the best at the start
+  double hugePageCeiling = 0; ///< over 2 MiB anonymous pages, at the start
   const char *peakInstruction = nullptr;
   std::vector<Result> results;
   std::vector<std::string> notes; ///< warnings, one line each

@@ -21,9 +21,8 @@ sparkc::bench::usedEvents(const std::vector<sparkc_profile_event> &room,
   full = false;
   for (size_t start = 0; start + capacity <= room.size(); start += capacity) {
     auto first = room.begin() + start, last = first + capacity;
-    auto end = std::find_if(first, last, [](const sparkc_profile_event &e) {
-      return e.end == 0;
-    });
+    auto end = std::find_if(
+        first, last, [](const sparkc_profile_event &e) { return e.end == 0; });
     full |= end == last;
     if (end != first)
       call.emplace_back(first, end);
@@ -98,12 +97,11 @@ std::string sparkc::bench::traceJson(const std::vector<TracedCall> &calls,
       continue;
     std::vector<double> span = spans(call.events);
     for (size_t tid = 0; tid < call.events.size(); ++tid) {
-      events.push_back(
-          {{"ph", "M"},
-           {"pid", pid},
-           {"tid", tid},
-           {"name", "thread_name"},
-           {"args", {{"name", "thread " + std::to_string(tid)}}}});
+      events.push_back({{"ph", "M"},
+                        {"pid", pid},
+                        {"tid", tid},
+                        {"name", "thread_name"},
+                        {"args", {{"name", "thread " + std::to_string(tid)}}}});
       for (size_t i = 0; i < call.events[tid].size(); ++i) {
         const sparkc_profile_event &e = call.events[tid][i];
         const sparkc_phase *phase = table.find(e.phase);

@@ -33,8 +33,8 @@ uint64_t sparkc::bench::liveKvBytes(const sparkc_model_info &info,
     position += 2 * info.kv_heads * ((info.head_dim + 15) / 16) * 4;
   const uint64_t all = pos + 1;
   const uint64_t near = std::min<uint64_t>(all, info.window);
-  return position * (info.full_layers * all +
-                     (info.layers - info.full_layers) * near);
+  return position *
+         (info.full_layers * all + (info.layers - info.full_layers) * near);
 }
 
 double sparkc::bench::promptOperations(const sparkc_model_info &info,
@@ -60,7 +60,8 @@ static double meanOf(const double (&pair)[2]) {
 }
 
 double Result::speed() const {
-  return median(each(kept, [&](const Attempt &a) { return tokens / a.seconds; }));
+  return median(
+      each(kept, [&](const Attempt &a) { return tokens / a.seconds; }));
 }
 
 double Result::speedDeviation() const {
@@ -162,9 +163,9 @@ std::string sparkc::bench::reportJson(const Report &report) {
     row["cpu"] = report.cpu;
     row["busy_before"] = value(report.busy);
     row["read_ceiling_memory"] = report.ceilingMemory;
-    row["read_ceiling_huge_pages_gbps"] =
-        report.hugePageCeiling > 0 ? Json(report.hugePageCeiling)
-                                   : Json(nullptr);
+    row["read_ceiling_huge_pages_gbps"] = report.hugePageCeiling > 0
+                                              ? Json(report.hugePageCeiling)
+                                              : Json(nullptr);
     row["thrown_away"] = r.discarded;
     row["ceiling_moved"] = r.worstMovement;
     row["logits_finite"] = r.finite;
@@ -235,13 +236,13 @@ std::string sparkc::bench::reportMarkdown(const Report &report) {
            info.layers, info.full_layers, info.hidden, info.vocab,
            info.bytes_per_step / 1e6,
            report.synthetic ? ", synthetic weights" : "");
-  out += "machine  " + report.cpu +
-         text(", %u thread%s, ", report.threads,
-              report.threads > 1 ? "s" : "") +
-         info.isa + " (" + info.isa_reason + ")";
+  out +=
+      "machine  " + report.cpu +
+      text(", %u thread%s, ", report.threads, report.threads > 1 ? "s" : "") +
+      info.isa + " (" + info.isa_reason + ")";
   if (report.busy)
-    out += text(", processors %.1f %% busy before the start",
-                100 * *report.busy);
+    out +=
+        text(", processors %.1f %% busy before the start", 100 * *report.busy);
   out += "\nceiling  reading " + report.ceilingMemory + ", best of " +
          std::to_string(readPatterns().size()) + " patterns, at the start " +
          report.ceilingPattern.name();

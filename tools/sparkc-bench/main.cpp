@@ -69,7 +69,8 @@ int main(int argc, char **argv) {
   CLI::App app(
       "Times a model that sparkc compiled, and the machine with it.\n\n"
       "tgN generates N tokens one by one, ppN reads a prompt of N tokens. The\n"
-      "median of the repetitions is printed. Before and after each of them the\n"
+      "median of the repetitions is printed. Before and after each of them "
+      "the\n"
       "tool measures how fast the same threads read memory (the weights, if\n"
       "they are much larger than the caches): the best of several patterns is\n"
       "the ceiling. A repetition across which it moved by more than 10 % is\n"
@@ -125,8 +126,8 @@ int main(int argc, char **argv) {
       if (!out.flush())
         return fail(options.profile + ": cannot write");
     }
-    std::string text = options.output == "json" ? reportJson(report)
-                                                : reportMarkdown(report);
+    std::string text =
+        options.output == "json" ? reportJson(report) : reportMarkdown(report);
     if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
       return fail("cannot write the report");
     return 0;

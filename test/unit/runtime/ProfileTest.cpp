@@ -1,4 +1,4 @@
-//===- ProfileTest.cpp - Timestamps of phases ------------------------------===//
+//===- ProfileTest.cpp - Timestamps of phases ----------------------------===//
 //
 // Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -54,8 +54,9 @@ TEST_F(ProfileTest, SameBitsAndOrderedEvents) {
   std::vector<float> expected = reference(model, tokens);
   for (uint32_t threads = 1; threads <= room; ++threads) {
     SessionPtr s = newSession(model, 0, threads);
-    ASSERT_EQ(sparkc_session_set_profile(s.get(), events.data(), capacity, room),
-              SPARKC_OK);
+    ASSERT_EQ(
+        sparkc_session_set_profile(s.get(), events.data(), capacity, room),
+        SPARKC_OK);
     std::vector<float> logits(TOY_VOCAB);
     for (size_t i = 0; i < tokens.size(); ++i) {
       memset(events.data(), 0xff, events.size() * sizeof events[0]);
@@ -86,9 +87,9 @@ TEST_F(ProfileTest, PrefillBlocks) {
   ASSERT_EQ(sparkc_session_set_profile(s.get(), events.data(), capacity, room),
             SPARKC_OK);
   std::vector<float> logits(TOY_VOCAB), expected = reference(model, tokens);
-  ASSERT_EQ(sparkc_prefill(s.get(), tokens.data(), TOY_BLOCK + 4, 0,
-                           logits.data()),
-            SPARKC_OK);
+  ASSERT_EQ(
+      sparkc_prefill(s.get(), tokens.data(), TOY_BLOCK + 4, 0, logits.data()),
+      SPARKC_OK);
   EXPECT_EQ(count(0), 4u * TOY_BARRIERS) << "those of the last block";
   EXPECT_EQ(memcmp(logits.data(), &expected[(TOY_BLOCK + 3) * TOY_VOCAB],
                    TOY_VOCAB * sizeof(float)),
@@ -98,9 +99,9 @@ TEST_F(ProfileTest, PrefillBlocks) {
   memset(events.data(), 0x55, events.size() * sizeof events[0]);
   std::vector<sparkc_profile_event> before = events;
   ASSERT_EQ(sparkc_decode(s.get(), 1, logits.data()), SPARKC_OK);
-  EXPECT_EQ(memcmp(events.data(), before.data(),
-                   events.size() * sizeof events[0]),
-            0);
+  EXPECT_EQ(
+      memcmp(events.data(), before.data(), events.size() * sizeof events[0]),
+      0);
 }
 
 TEST_F(ProfileTest, Refusals) {

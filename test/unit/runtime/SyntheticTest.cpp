@@ -1,4 +1,4 @@
-//===- SyntheticTest.cpp - Weights that come from no file ------------------===//
+//===- SyntheticTest.cpp - Weights that come from no file ----------------===//
 //
 // Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,10 +19,10 @@ namespace {
 
 float halfToFloat(uint16_t half) {
   int exponent = half >> 10 & 31, mantissa = half & 1023;
-  float value = exponent == 31  ? INFINITY
-                : exponent == 0 ? std::ldexp(float(mantissa), -24)
-                                : std::ldexp(float(mantissa | 1024),
-                                             exponent - 25);
+  float value = exponent == 31 ? INFINITY
+                : exponent == 0
+                    ? std::ldexp(float(mantissa), -24)
+                    : std::ldexp(float(mantissa | 1024), exponent - 25);
   return half & 0x8000 ? -value : value;
 }
 
@@ -109,9 +109,9 @@ TEST(SyntheticTest, RunsWithoutAWeightsFile) {
   std::string saved = dir / "saved";
   ASSERT_EQ(sparkc_session_save(session.get(), saved.c_str(), nullptr),
             SPARKC_OK);
-  EXPECT_EQ(sparkc_session_restore(newSession(again).get(), saved.c_str(),
-                                   nullptr),
-            SPARKC_OK);
+  EXPECT_EQ(
+      sparkc_session_restore(newSession(again).get(), saved.c_str(), nullptr),
+      SPARKC_OK);
   ModelPtr real = openToy(dir);
   EXPECT_EQ(
       sparkc_session_restore(newSession(real).get(), saved.c_str(), nullptr),

@@ -1,0 +1,201 @@
+//===- FiguresTest.cpp - Statistics and figures of a benchmark ------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/sparkc-bench/Bench.h"
+#include "tools/sparkc-bench/Machine.h"
+#include "tools/sparkc-bench/Stats.h"
+#include "tools/sparkc-bench/Team.h"
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace sparkc::bench;
+
+namespace {
+
+TEST(StatsTest, Median) {
+  EXPECT_EQ(median({}), 0);
+  EXPECT_EQ(median({3}), 3);
+  EXPECT_EQ(median({9, 1, 5}), 5);
+  EXPECT_EQ(median({4, 1, 9, 2}), 3);
+}
+
+TEST(StatsTest, Deviation) {
+  EXPECT_EQ(deviation({}), 0);
+  EXPECT_EQ(deviation({7}), 0);
+  EXPECT_DOUBLE_EQ(deviation({2, 4, 4, 4, 5, 5, 7, 9}), std::sqrt(32.0 / 7));
+}
+
+TEST(StatsTest, Moved) {
+  EXPECT_EQ(moved(50, 50), 0);
+  EXPECT_DOUBLE_EQ(moved(40, 50), 0.2);
+  EXPECT_DOUBLE_EQ(moved(50, 40), 0.2);
+  EXPECT_EQ(moved(0, 0), 0);
+  EXPECT_EQ(moved(0, 1), 1);
+}
+
+TEST(StatsTest, Steadiest) {
+  using Indices = std::vector<size_t>;
+  // Enough within the limit: the first of them, whichever moved less.
+  EXPECT_EQ(steadiest({0.3, 0.09, 0.01, 0.2, 0.0}, 2, 0.1), (Indices{1, 2}));
+  // Too few: those, and what moved least of the rest, in order of time.
+  EXPECT_EQ(steadiest({0.3, 0.15, 0.9, 0.05}, 3, 0.1), (Indices{0, 1, 3}));
+  EXPECT_EQ(steadiest({0.3}, 3, 0.1), (Indices{0}));
+}
+
+TEST(MachineTest, BusyFraction) {
+  const std::string before = "cpu  300 0 0 900 0 0 0 0 0 0\n"
+                             "cpu0 100 0 0 300 0 0 0 0 0 0\n"
+                             "cpu1 100 0 0 300 0 0 0 0 0 0\n"
+                             "cpu12 100 0 0 300 0 0 0 0 0 0\nintr 5\n";
+  const std::string after = "cpu  300 0 0 900 0 0 0 0 0 0\n"
+                            "cpu0 110 0 0 390 0 0 0 0 10 0\n"
+                            "cpu1 100 0 0 340 50 0 0 10 0 0\n"
+                            "cpu12 200 0 0 300 0 0 0 0 0 0\nintr 9\n";
+  // cpu0: 10 of 100; cpu1: 10 stolen of 100, waiting for a disk is idle.
+  EXPECT_DOUBLE_EQ(*busyFraction(before, after, {0}), 0.1);
+  EXPECT_DOUBLE_EQ(*busyFraction(before, after, {0, 1}), 0.1);
+  EXPECT_DOUBLE_EQ(*busyFraction(before, after, {0, 1, 12}), 0.4);
+  EXPECT_FALSE(busyFraction(before, before, {0}));
+  EXPECT_FALSE(busyFraction(before, after, {7}));
+}
+
+TEST(MachineTest, ThisOne) {
+  EXPECT_FALSE(allowedProcessors().empty());
+  EXPECT_GE(largestCacheBytes(), 1u << 16);
+  EXPECT_NE(cpuModel(), "");
+}
+
+TEST(TeamTest, EveryThreadOnce) {
+  for (uint32_t n : {1, 2, 5}) {
+    std::vector<std::atomic<int>> calls(n);
+    EXPECT_GE(onTeam(n, [&](uint32_t tid) { ++calls[tid]; }), 0);
+    for (auto &count : calls)
+      EXPECT_EQ(count, 1);
+  }
+}
+
+TEST(CeilingTest, EveryPatternReadsEverythingOnce) {
+  ReadBuffer buffer;
+  ASSERT_TRUE(buffer.allocate(1 << 20, false));
+  uint64_t *words =
+      reinterpret_cast<uint64_t *>(const_cast<uint8_t *>(buffer.data()));
+  uint64_t expected = 0, state = 88172645463325252u;
+  for (size_t i = 0; i < (1 << 20) / 8; ++i) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    words[i] = state;
+    expected ^= state;
+  }
+  for (const ReadPattern &pattern : readPatterns())
+    EXPECT_EQ(readOnce(buffer.data(), 1 << 20, pattern), expected)
+        << pattern.name();
+  EXPECT_GT(readCeiling(buffer.data(), buffer.bytes(), 2, 1).gbps, 0);
+  EXPECT_EQ(readCeiling(buffer.data(), 16384, 2, 1).gbps, 0) << "too few bytes";
+}
+
+TEST(PeakTest, IsOfAPlausibleSize) {
+  Int8Peak peak = int8Peak(1);
+  if (!strcmp(peak.instruction, "none"))
+    GTEST_SKIP() << "this processor has no AVX2";
+  EXPECT_GT(peak.tops, 0.005);
+  EXPECT_LT(peak.tops, 20) << "more than a core can do";
+}
+
+//===----------------------------------------------------------------------===//
+
+sparkc_profile_event event(uint32_t phase, uint64_t begin, uint64_t end,
+                           uint64_t resumed) {
+  return {phase, UINT32_MAX, begin, end, resumed};
+}
+
+TEST(PhaseTest, SharesOfTime) {
+  static const sparkc_phase phases[] = {{"a", SPARKC_PHASE_LINEAR, 0, 100},
+                                        {"b", SPARKC_PHASE_ATTENTION, 0, 0},
+                                        {"c", SPARKC_PHASE_OTHER, 0, 0}};
+  PhaseTable table{phases, 3};
+  std::vector<sparkc_profile_event> room(3 * 4);
+  room[0] = event(0, 1000, 1060, 1070);
+  room[1] = event(1, 1080, 1090, 1095); // ten cycles between phases: other
+  room[2] = event(2, 1095, 1100, 1100);
+  room[4] = event(0, 1000, 1050, 1070);
+  room[5] = event(7, 1070, 1090, 1100); // no such phase: other
+  bool full;
+  CallEvents call = usedEvents(room, 4, full);
+  EXPECT_FALSE(full);
+  ASSERT_EQ(call.size(), 2u) << "the third thread did not run";
+  EXPECT_EQ(call[0].size(), 3u);
+  EXPECT_EQ(call[1].size(), 2u);
+  PhaseTimes times;
+  times.add(call, table);
+  EXPECT_EQ(times.total, 200);
+  EXPECT_EQ(times.linear, 140);
+  EXPECT_EQ(times.attention, 15);
+  EXPECT_EQ(times.other(), 45);
+  EXPECT_EQ(times.waiting, 10 + 5 + 20 + 10);
+  room[6] = room[7] = event(2, 1100, 1101, 1102);
+  usedEvents(room, 4, full);
+  EXPECT_TRUE(full);
+}
+
+TEST(FiguresTest, SharesOfCeilingAndPeak) {
+  Result r;
+  r.prompt = true;
+  r.tokens = 100;
+  r.operations = 4e11;
+  Attempt a;
+  a.seconds = 2; // 50 tokens, 0.2e12 operations a second
+  a.ceiling[0] = 40;
+  a.ceiling[1] = 50;
+  a.peak[0] = 0.39;
+  a.peak[1] = 0.41;
+  EXPECT_DOUBLE_EQ(a.movement(), 0.2);
+  r.kept = {a, a, a};
+  r.kept[1].seconds = 4;
+  EXPECT_DOUBLE_EQ(r.speed(), 50);
+  EXPECT_NEAR(r.speedDeviation(), 25 / std::sqrt(3), 1e-9);
+  EXPECT_DOUBLE_EQ(r.ceiling(), 45);
+  EXPECT_FALSE(r.ceilingShare());
+  r.bytesPerToken = 0.45e9;
+  EXPECT_DOUBLE_EQ(*r.ceilingShare(), 0.5);
+  EXPECT_DOUBLE_EQ(*r.peakShare(), 0.5);
+  EXPECT_FALSE(r.peakShareLinear());
+  r.phases = PhaseTimes();
+  r.phases->total = 10;
+  r.phases->linear = 8;
+  EXPECT_DOUBLE_EQ(*r.linearShare(), 0.8);
+  EXPECT_DOUBLE_EQ(*r.peakShareLinear(), 0.625);
+}
+
+TEST(FiguresTest, LiveKeysAndValues) {
+  sparkc_model_info info = {};
+  info.layers = 28;
+  info.full_layers = 7;
+  info.kv_heads = 2;
+  info.head_dim = 256;
+  info.window = 512;
+  info.kv_type = SPARKC_KV_F16;
+  EXPECT_EQ(liveKvBytes(info, 0), 2u * 2 * 256 * 2 * 28);
+  EXPECT_EQ(liveKvBytes(info, 511), 2u * 2 * 256 * 2 * 28 * 512);
+  EXPECT_EQ(liveKvBytes(info, 1023), 2u * 2 * 256 * 2 * (7 * 1024 + 21 * 512));
+  info.kv_type = SPARKC_KV_F32;
+  EXPECT_EQ(liveKvBytes(info, 0), 2u * 2 * 256 * 4 * 28);
+}
+
+TEST(FiguresTest, PromptOperations) {
+  sparkc_model_info info = {};
+  info.vocab = 100;
+  info.hidden = 10;
+  info.linear_weights = 5000; // 1000 of them the head's
+  EXPECT_EQ(promptOperations(info, 1), 2.0 * 5000);
+  EXPECT_EQ(promptOperations(info, 7), 2.0 * (4000 * 7 + 1000));
+}
+
+} // namespace
