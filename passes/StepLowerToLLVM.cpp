@@ -52,6 +52,34 @@ int64_t sparkc::countBarriers(ModuleOp module) {
 
 namespace {
 
+/// A phase as a function of its own.
+struct Outlined {
+  LLVM::LLVMFuncOp function;
+  /// What it uses from above, in the order of its arguments.
+  SmallVector<Value> captured;
+  /// Its index in the descriptor's table.
+  int64_t index = 0;
+};
+
+/// The timestamps of a profile entry: events of this thread, one a phase.
+struct Profile {
+  Profile(Emitter &e, Value counter, Value layer)
+      : e(e), counter(counter), layer(layer) {}
+  void begin(int64_t phase);
+  void end() { stamp(pending.back(), offsetof(sparkc_profile_event, end)); }
+  void resumed();
+
+private:
+  void stamp(Value event, int64_t offset) {
+    e.store(e.intrinsic("llvm.x86.rdtsc", e.i64(), {}), e.at(event, offset));
+  }
+
+  Emitter &e;
+  Value counter, layer;
+  /// Events since the last barrier.
+  SmallVector<Value> pending;
+};
+
 class Lowering {
 public:
   Lowering(ModuleOp module, bool sanitizeThread)
@@ -64,7 +92,8 @@ private:
   LLVM::LLVMFuncOp makeFunction(StringRef name, ArrayRef<Type> args, Location loc);
   /// An emitter at the start of a function (ctx, tid, n, weights, kv, ...).
   Emitter open(LLVM::LLVMFuncOp function);
-  LogicalResult lowerFunc(step::FuncOp func);
+  LogicalResult lowerFunc(step::FuncOp func, StringRef scheduled, bool profile);
+  FailureOr<Outlined> outline(step::PhaseOp phase, StringRef name);
   LogicalResult lowerPhase(step::PhaseOp phase, LLVM::LLVMFuncOp function,
                            ValueRange captured);
   LogicalResult lowerPhaseOp(Emitter &e, Operation &op);
@@ -84,6 +113,9 @@ private:
   OpBuilder b;
   bool sanitizeThread;
   LLVM::LLVMFuncOp barrier;
+  DenseMap<Operation *, Outlined> outlined;
+  /// The descriptor's phase table: name, kind, bytes.
+  SmallVector<Attribute> phases;
   /// Step values to addresses and vectors, in the function being emitted.
   IRMapping map;
 };
@@ -172,22 +204,89 @@ Value Lowering::frequencies(Emitter &e, spark::RopeAttr rope) {
 // Functions
 //===----------------------------------------------------------------------===//
 
-LogicalResult Lowering::lowerFunc(step::FuncOp func) {
+void Profile::begin(int64_t phase) {
+  Value index = e.load(e.i64(), counter);
+  e.store(e.addC(index, 1), counter);
+  Value capacity =
+      e.ctxField(e.i64(), offsetof(sparkc_ctx, profile_capacity));
+  Value events = e.ctxField(e.ptr(), offsetof(sparkc_ctx, profile));
+  Value at = e.mulC(e.add(e.mul(e.tid, capacity), index),
+                    sizeof(sparkc_profile_event));
+  // Events past the capacity go nowhere.
+  Value event = e.select(
+      e.cmp(arith::CmpIPredicate::ult, index, capacity), e.at(events, at),
+      e.stack(sizeof(sparkc_profile_event)));
+  e.store(e.c(e.i32(), phase),
+          e.at(event, offsetof(sparkc_profile_event, phase)));
+  e.store(arith::TruncIOp::create(e.b, e.loc, e.i32(), layer),
+          e.at(event, offsetof(sparkc_profile_event, layer)));
+  pending.push_back(event);
+  stamp(event, offsetof(sparkc_profile_event, begin));
+}
+
+void Profile::resumed() {
+  for (Value event : pending)
+    stamp(event, offsetof(sparkc_profile_event, resumed));
+  pending.clear();
+}
+
+/// Both of a function's forms call the same phases.
+FailureOr<Outlined> Lowering::outline(step::PhaseOp phase, StringRef name) {
+  auto it = outlined.find(phase);
+  if (it != outlined.end())
+    return it->second;
+  Outlined result;
+  llvm::SetVector<Value> captured;
+  phase.walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (operand.getParentRegion() == phase->getParentRegion())
+        captured.insert(operand);
+  });
+  result.captured = captured.takeVector();
+  std::string unique = name.str();
+  while (module.lookupSymbol(unique))
+    unique += "x";
+  Type i64 = b.getI64Type();
+  SmallVector<Type> types{ptr(), i64, i64, ptr(), ptr()};
+  types.append(result.captured.size(), ptr());
+  result.function = makeFunction(unique, types, phase.getLoc());
+  result.index = phases.size();
+  int64_t bytes = 0;
+  for (auto stream : phase.getBody().getOps<step::StreamOp>())
+    bytes += stream.getBytes();
+  phases.push_back(b.getDictionaryAttr(
+      {b.getNamedAttr("name", b.getStringAttr(unique)),
+       b.getNamedAttr("kind", b.getI64IntegerAttr(int64_t(phase.getKind()))),
+       b.getNamedAttr("bytes", b.getI64IntegerAttr(bytes))}));
+
+  OpBuilder::InsertionGuard guard(b);
+  IRMapping outer = map;
+  LogicalResult done = lowerPhase(phase, result.function, result.captured);
+  map = outer;
+  if (failed(done))
+    return failure();
+  outlined[phase] = result;
+  return result;
+}
+
+LogicalResult Lowering::lowerFunc(step::FuncOp func, StringRef scheduled,
+                                  bool profile) {
   Block &body = func.getBody().front();
   Type i64 = b.getI64Type();
-  // The function takes the schedule's name.
-  std::string scheduled = func.getSymName().str();
-  func.setSymName("scheduled." + scheduled);
-  std::string name = func.getEntry() ? "sparkc_" + scheduled : scheduled;
+  std::string name = (func.getEntry() ? "sparkc_" : "") + scheduled.str() +
+                     (profile ? func.getEntry() ? "_profile" : ".profile" : "");
+  // (ctx, tid, n, weights, kv, tables..., counter and layer if profiled)
   SmallVector<Type> args{ptr(), i64, i64, ptr(), ptr()};
   args.append(body.getNumArguments(), ptr());
+  if (profile)
+    args.append({ptr(), i64});
   if (func.getEntry())
     args = {ptr(), b.getI32Type(), b.getI32Type()};
   LLVM::LLVMFuncOp function = makeFunction(name, args, func.getLoc());
   Emitter e = open(function);
   Block &block = function.getBody().front();
   map.clear();
-  Value mxcsr;
+  Value mxcsr, counter, layer;
   if (func.getEntry()) {
     e.tid = e.toI64(e.tid);
     e.n = e.toI64(e.n);
@@ -199,9 +298,18 @@ LogicalResult Lowering::lowerFunc(step::FuncOp func) {
     Value standard = e.at(mxcsr, 4);
     e.store(e.c(e.i32(), 0x1f80), standard);
     e.intrinsic("llvm.x86.sse.ldmxcsr", {}, standard);
+    if (profile) {
+      counter = e.stack(8);
+      e.store(e.c(0), counter);
+      layer = e.c(UINT32_MAX);
+    }
+  } else if (profile) {
+    counter = block.getArgument(block.getNumArguments() - 2);
+    layer = block.getArgument(block.getNumArguments() - 1);
   }
   for (auto [i, arg] : llvm::enumerate(body.getArguments()))
     map.map(arg, block.getArgument(5 + i));
+  Profile events(e, counter, layer);
 
   for (Operation &op : body) {
     e.loc = op.getLoc();
@@ -211,41 +319,36 @@ LogicalResult Lowering::lowerFunc(step::FuncOp func) {
       emitRopeTable(e, frequencies(e, table.getRope()), period, out);
       map.map(table.getTable(), out);
     } else if (auto phase = dyn_cast<step::PhaseOp>(op)) {
-      // What the phase uses from above travels as arguments.
-      SetVector<Value> captured;
-      phase.walk([&](Operation *inner) {
-        for (Value operand : inner->getOperands())
-          if (operand.getParentRegion() == &func.getBody())
-            captured.insert(operand);
-      });
-      std::string phaseName = (scheduled + "." + phase.getName()).str();
-      while (module.lookupSymbol(phaseName))
-        phaseName += "x";
-      SmallVector<Type> types{ptr(), i64, i64, ptr(), ptr()};
-      types.append(captured.size(), ptr());
-      LLVM::LLVMFuncOp outlined = makeFunction(phaseName, types, phase.getLoc());
-      SmallVector<Value> operands{e.ctx, e.tid, e.n, e.weights, e.kv};
-      for (Value value : captured)
-        operands.push_back(map.lookup(value));
-      LLVM::CallOp::create(b, op.getLoc(), outlined, operands);
-      OpBuilder::InsertionGuard guard(b);
-      IRMapping outer = map;
-      if (failed(lowerPhase(phase, outlined, captured.getArrayRef())))
+      FailureOr<Outlined> callee =
+          outline(phase, (scheduled + "." + phase.getName()).str());
+      if (failed(callee))
         return failure();
-      map = outer;
+      SmallVector<Value> operands{e.ctx, e.tid, e.n, e.weights, e.kv};
+      for (Value value : callee->captured)
+        operands.push_back(map.lookup(value));
+      if (profile)
+        events.begin(callee->index);
+      LLVM::CallOp::create(b, op.getLoc(), callee->function, operands);
+      if (profile)
+        events.end();
     } else if (auto bar = dyn_cast<step::BarrierOp>(op)) {
       Value address = e.at(e.weights, bar.getPrefetch().value_or(0));
       LLVM::CallOp::create(
           b, op.getLoc(), barrier,
           ValueRange{e.ctx, e.tid, e.n, address,
                      e.c(bar.getPrefetchBytes().value_or(0))});
+      if (profile)
+        events.resumed();
     } else if (auto call = dyn_cast<step::CallOp>(op)) {
-      auto callee = module.lookupSymbol<LLVM::LLVMFuncOp>(call.getCallee());
+      auto callee = module.lookupSymbol<LLVM::LLVMFuncOp>(
+          (call.getCallee() + (profile ? ".profile" : "")).str());
       SmallVector<Value> operands{
           e.ctx, e.tid, e.n, e.at(e.weights, int64_t(call.getWeights())),
           e.at(e.kv, e.affine(call.getKv()))};
       for (Value operand : call.getOperands())
         operands.push_back(map.lookup(operand));
+      if (profile)
+        operands.append({counter, e.c(int64_t(call.getLayer()))});
       LLVM::CallOp::create(b, op.getLoc(), callee, operands);
     } else if (!isa<step::ReturnOp>(op)) {
       return op.emitOpError("cannot be lowered here");
@@ -465,9 +568,18 @@ LogicalResult Lowering::run() {
   llvm::stable_sort(functions, [](step::FuncOp x, step::FuncOp y) {
     return !x.getEntry() && y.getEntry();
   });
-  for (step::FuncOp func : functions)
-    if (failed(lowerFunc(func)))
-      return failure();
+  // The functions take the schedule's names.
+  SmallVector<std::string> names;
+  for (step::FuncOp func : functions) {
+    names.push_back(func.getSymName().str());
+    func.setSymName("scheduled." + names.back());
+  }
+  for (bool profile : {false, true})
+    for (auto [func, name] : llvm::zip(functions, names))
+      if (failed(lowerFunc(func, name, profile)))
+        return failure();
+  for (auto descriptor : module.getOps<step::DescriptorOp>())
+    descriptor.setPhasesAttr(b.getArrayAttr(phases));
   for (step::FuncOp func : functions)
     func.erase();
   for (auto slot : llvm::make_early_inc_range(module.getOps<step::SlotOp>()))

@@ -151,6 +151,8 @@ void Session::fillCtx(size_t pos, size_t n, uint32_t flags, float *logits) {
 }
 
 void Session::setWait(uint32_t n_threads) {
+  // Polling only delays a thread that has no processor to run on.
+  ctx.spins = n_threads > processors ? 50 : 0;
   uint32_t kind = wait;
   if (kind == SPARKC_WAIT_AUTO)
     kind = n_threads > processors ? SPARKC_WAIT_YIELD : SPARKC_WAIT_FUTEX;

@@ -23,7 +23,8 @@ using arith::CmpIPredicate;
 using LLVM::AtomicBinOp;
 using LLVM::AtomicOrdering;
 
-/// Looks at the generation before a thread calls ctx->wait.
+/// Looks at the generation before a thread calls ctx->wait, unless ctx->spins
+/// says otherwise.
 static constexpr int64_t kSpins = 2000;
 /// Lines of its next share that a waiting thread prefetches.
 static constexpr int64_t kPrefetchBytes = 4096;
@@ -119,9 +120,12 @@ static void emitWhileSame(Emitter &e, Words &words, Value generation,
 static void emitWait(Emitter &e, Words &words, Value generation) {
   auto pause = [&] { e.intrinsic("llvm.x86.sse2.pause", {}, {}); };
   Value always = e.c(e.i1(), 1);
+  Value wanted = e.ctxField(e.i64(), offsetof(sparkc_ctx, spins));
+  Value spins =
+      e.select(e.cmp(CmpIPredicate::eq, wanted, e.c(0)), e.c(kSpins), wanted);
   emitWhileSame(
       e, words, generation,
-      [&](Value i) { return e.cmp(CmpIPredicate::ult, i, e.c(kSpins)); }, pause);
+      [&](Value i) { return e.cmp(CmpIPredicate::ult, i, spins); }, pause);
   Value wait = e.ctxField(e.ptr(), offsetof(sparkc_ctx, wait));
   e.ifElse(
       notNull(e, wait),

@@ -137,12 +137,36 @@ llvm::Error DescriptorBuilder::build(const TargetSpec &target,
       DenseElementsAttr::get(
           RankedTensorType::get({int64_t(ids.size())}, b.getI32Type()),
           ArrayRef<int32_t>(ids)));
+  SmallVector<DictionaryAttr> phases;
+  if (info.getPhases())
+    llvm::append_range(phases, info.getPhases()->getAsRange<DictionaryAttr>());
+  auto field = [](DictionaryAttr phase, StringRef name) {
+    auto value = phase.getAs<IntegerAttr>(name);
+    return value ? value.getInt() : 0;
+  };
+  for (auto [i, phase] : llvm::enumerate(phases))
+    if (auto name = phase.getAs<StringAttr>("name"))
+      string(("phase." + Twine(i)).str(), name);
+    else
+      return llvm::createStringError("a phase of the descriptor has no name");
+  if (!phases.empty())
+    structure("phases", [&](StructBuilder &s) {
+      for (auto [i, phase] : llvm::enumerate(phases)) {
+        s.address(("phase." + Twine(i)).str());
+        s.u32(field(phase, "kind"));
+        s.u32(0);
+        s.u64(field(phase, "bytes"));
+      }
+    });
   structure("entries", [&](StructBuilder &s) {
     s.u32(target.isa);
     s.u32(target.abiFeatures);
     s.address("sparkc_step");
     s.null(); // prefill
-    s.null(); // step_profile
+    if (module.lookupSymbol<LLVM::LLVMFuncOp>("sparkc_step_profile"))
+      s.address("sparkc_step_profile");
+    else
+      s.null();
     s.null(); // prefill_profile
   });
   LLVM::GlobalOp descriptor =
@@ -180,8 +204,11 @@ llvm::Error DescriptorBuilder::build(const TargetSpec &target,
         s.u32(info.getBarriers());
         s.u32(info.getFoldLayers());
         s.u64(info.getFoldThreshold());
-        s.null(); // phases
-        s.u32(0);
+        if (phases.empty())
+          s.null();
+        else
+          s.address("phases");
+        s.u32(phases.size());
         s.u32(1);
         s.address("entries");
       });

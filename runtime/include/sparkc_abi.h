@@ -90,7 +90,10 @@ typedef struct sparkc_ctx {
   uint64_t profile_capacity;
   /** Opt-in GEMM hook of unquantized builds; null otherwise. */
   void *gemm;
-  uint64_t reserved[5];
+  /** Looks at a barrier before ctx->wait is called; 0: about 2000. Few where
+   * threads outnumber processors. */
+  uint64_t spins;
+  uint64_t reserved[4];
 } sparkc_ctx;
 
 /**
