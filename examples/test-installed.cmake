@@ -25,7 +25,7 @@ run(ignored ${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 
 set(hosts c-host cpp-threads python-ctypes)
 foreach(host ${hosts})
-  run(ignored ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/${host}
+  run(ignored ${CMAKE_COMMAND} -G Ninja -S ${CMAKE_CURRENT_LIST_DIR}/${host}
     -B ${WORK}/${host} -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_BUILD_TYPE=Release
     -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
   if(NOT host STREQUAL python-ctypes)
