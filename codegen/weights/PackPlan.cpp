@@ -92,63 +92,131 @@ static llvm::Error addAssets(ModuleOp module, WeightFileWriter &writer) {
   return llvm::Error::success();
 }
 
-llvm::Expected<std::vector<PackedTensor>>
-sparkc::packWeights(ModuleOp module, WeightFileWriter &writer, bool quiet) {
-  SymbolTable symbols(module);
-  Sources files;
-  std::vector<PackedTensor> packed;
-  uint64_t total = 0;
-  for (auto pack : module.getOps<step::PackOp>())
-    total += packedMatrix(pack).bytes();
-  Progress progress("packing", total, quiet);
+/// How the weights of a pack are stored.
+static WeightScheme schemeOf(const PackedMatrix &matrix, bool symmetric) {
+  WeightScheme scheme;
+  if (isQuantized(matrix.layout))
+    scheme.grid = {int(bitsPerWeight(matrix.layout)), int(matrix.group),
+                   symmetric};
+  else
+    scheme.kind = bitsPerWeight(matrix.layout) == 16 ? WeightScheme::BF16
+                                                     : WeightScheme::F32;
+  return scheme;
+}
 
-  for (auto pack : module.getOps<step::PackOp>()) {
-    DirectoryEntry entry;
-    entry.name = pack.getSymName().str();
-    entry.matrix = packedMatrix(pack);
-    entry.offset = pack.getOffset();
-    progress.setItem(entry.name);
-    PackedTensor tensor;
-    tensor.name = entry.name;
-    tensor.layout = pack.getLayout().str();
-    tensor.bytes = entry.matrix.bytes();
-    std::vector<SourceMatrix> sources;
-    spark::GridAttr grid;
-    for (auto name : pack.getWeights().getAsRange<FlatSymbolRefAttr>()) {
-      auto weight = symbols.lookup<spark::WeightOp>(name.getAttr());
-      if (!weight)
-        return llvm::createStringError("pack '" + entry.name + "' refers to '" +
-                                       name.getValue() +
-                                       "', which is no spark.weight");
-      grid = weight.getGrid();
-      auto source =
-          files.open(weight, entry.matrix.layout == Layout::VectorF32);
-      if (!source)
-        return source.takeError();
-      sources.push_back(*source);
-      entry.sources.push_back(name.getValue().str());
-      tensor.weights += weight.getTensorType().getNumElements();
+/// Gives each source of a pack the bytes of its tiles.
+static void countBytes(const PackedMatrix &matrix,
+                       MutableArrayRef<PackedSource> sources) {
+  if (!isTiled(matrix.layout)) {
+    sources.front().bytes = matrix.bytes();
+    return;
+  }
+  for (const RowRun &run : matrix.runs) {
+    uint64_t bytes = run.tiles() * matrix.tileBytes();
+    if (!run.paired()) {
+      sources[run.weightA].bytes += bytes;
+      continue;
     }
-    tensor.sources = entry.sources;
-    PackedMatrix matrix = entry.matrix;
-    if (llvm::Error error = writer.beginTensor(std::move(entry)))
-      return error;
-    auto sink = [&](ArrayRef<uint8_t> bytes) -> llvm::Error {
-      progress.advance(bytes.size());
-      return writer.append(bytes);
-    };
-    if (isQuantized(matrix.layout)) {
-      QuantizeStats stats;
-      GridSpec spec{int(bitsPerWeight(matrix.layout)), int(matrix.group),
-                    grid && grid.getSymmetric()};
-      if (llvm::Error error =
-              packQuantizedMatrix(matrix, spec, sources, sink, stats))
+    sources[run.weightA].bytes += bytes / 2;
+    sources[run.weightB].bytes += bytes / 2;
+  }
+}
+
+namespace {
+
+/// Packs one op after the other.
+class Packer {
+public:
+  Packer(ModuleOp module, WeightFileWriter &writer, const PackOptions &options)
+      : symbols(module), writer(writer), options(options),
+        progress("packing", totalBytes(module), options.quiet) {}
+  llvm::Expected<PackedTensor> pack(step::PackOp op);
+
+private:
+  static uint64_t totalBytes(ModuleOp module) {
+    uint64_t total = 0;
+    for (auto pack : module.getOps<step::PackOp>())
+      total += packedMatrix(pack).bytes();
+    return total;
+  }
+
+  SymbolTable symbols;
+  WeightFileWriter &writer;
+  const PackOptions &options;
+  Sources files;
+  Progress progress;
+};
+
+} // namespace
+
+llvm::Expected<PackedTensor> Packer::pack(step::PackOp op) {
+  DirectoryEntry entry;
+  entry.name = op.getSymName().str();
+  entry.matrix = packedMatrix(op);
+  entry.offset = op.getOffset();
+  const PackedMatrix &matrix = entry.matrix;
+  progress.setItem(entry.name);
+  PackedTensor tensor;
+  tensor.name = entry.name;
+  tensor.layout = matrix.layout;
+  tensor.bytes = matrix.bytes();
+  std::vector<SourceMatrix> sources;
+  bool symmetric = false;
+  for (auto name : op.getWeights().getAsRange<FlatSymbolRefAttr>()) {
+    auto weight = symbols.lookup<spark::WeightOp>(name.getAttr());
+    if (!weight)
+      return llvm::createStringError("pack '" + entry.name + "' refers to '" +
+                                     name.getValue() +
+                                     "', which is no spark.weight");
+    if (spark::GridAttr grid = weight.getGrid())
+      symmetric = grid.getSymmetric();
+    auto source = files.open(weight, matrix.layout == Layout::VectorF32);
+    if (!source)
+      return source.takeError();
+    sources.push_back(*source);
+    entry.sources.push_back(name.getValue().str());
+  }
+  WeightScheme scheme = schemeOf(matrix, symmetric);
+  for (const SourceMatrix &source : sources)
+    tensor.sources.push_back({source.name, scheme.str(), source.rows,
+                              source.cols, 0, std::nullopt,
+                              isTiled(matrix.layout)});
+  countBytes(matrix, tensor.sources);
+  if (llvm::Error error = writer.beginTensor(entry))
+    return error;
+  int64_t tile = 0;
+  auto sink = [&](ArrayRef<uint8_t> bytes) -> llvm::Error {
+    progress.advance(bytes.size());
+    if (options.tap)
+      if (llvm::Error error = options.tap(entry, tile, bytes))
         return error;
-      tensor.sqnr = stats.sqnr();
-    } else if (llvm::Error error = packFloatMatrix(matrix, sources, sink)) {
+    tile += bytes.size() / matrix.tileBytes();
+    return writer.append(bytes);
+  };
+  if (!isQuantized(matrix.layout)) {
+    if (llvm::Error error = packFloatMatrix(matrix, sources, sink))
       return error;
-    }
-    packed.push_back(std::move(tensor));
+    return tensor;
+  }
+  std::vector<QuantizeStats> stats(sources.size());
+  if (llvm::Error error =
+          packQuantizedMatrix(matrix, scheme.grid, sources, sink, stats))
+    return error;
+  for (auto [source, stat] : llvm::zip_equal(tensor.sources, stats))
+    source.sqnr = stat.sqnr();
+  return tensor;
+}
+
+llvm::Expected<std::vector<PackedTensor>>
+sparkc::packWeights(ModuleOp module, WeightFileWriter &writer,
+                    const PackOptions &options) {
+  std::vector<PackedTensor> packed;
+  Packer packer(module, writer, options);
+  for (auto op : module.getOps<step::PackOp>()) {
+    auto tensor = packer.pack(op);
+    if (!tensor)
+      return tensor.takeError();
+    packed.push_back(std::move(*tensor));
   }
   if (llvm::Error error = addAssets(module, writer))
     return error;

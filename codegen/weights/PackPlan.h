@@ -9,28 +9,53 @@
 
 #include "codegen/weights/WeightFile.h"
 #include "dialect/step/Step.h"
+#include <functional>
+#include <optional>
 
 namespace sparkc {
 
 /// What a step.pack says, as the packer wants it.
 PackedMatrix packedMatrix(step::PackOp pack);
 
+/// What became of one source weight of a pack.
+struct PackedSource {
+  std::string name;   ///< logical, "layers.3.q_k_v_proj"
+  std::string scheme; ///< "q4:g64", "bf16", "f32"
+  int64_t rows = 0;   ///< a vector: 1
+  int64_t cols = 0;
+  uint64_t bytes = 0; ///< of its tiles: padding, scales, zero points included
+  /// Signal to quantization noise in decibels, at most 200 (no error at all);
+  /// none where there is no grid.
+  std::optional<double> sqnr;
+  bool isLinear = false; ///< tiles of a linear: a step streams all of it
+};
+
 /// What became of one pack.
 struct PackedTensor {
   std::string name;
-  std::string layout;
-  std::vector<std::string> sources;
-  int64_t weights = 0; ///< source elements
+  Layout layout = Layout::VectorF32;
   uint64_t bytes = 0;
-  double sqnr = 0; ///< decibels; 0 where nothing was quantized
+  std::vector<PackedSource> sources;
+};
+
+/// Sees packed tiles (rows, of row-major layouts) as they are written:
+/// `tiles` starts with tile `firstTile` of the entry's matrix.
+using PackTap = std::function<llvm::Error(
+    const DirectoryEntry &entry, int64_t firstTile,
+    llvm::ArrayRef<uint8_t> tiles)>;
+
+struct PackOptions {
+  bool quiet = false; ///< no progress bar
+  PackTap tap = {};   ///< may be empty
 };
 
 /// Packs all step.pack ops of the module in order, reading the files that their
 /// spark.weight ops name, and adds the module's assets as sections. Shows a
-/// progress bar on a terminal unless `quiet`. Errors are one line that starts
-/// with the file at fault.
+/// progress bar on a terminal. Errors are one line that starts with the file at
+/// fault.
 llvm::Expected<std::vector<PackedTensor>>
-packWeights(mlir::ModuleOp module, WeightFileWriter &writer, bool quiet);
+packWeights(mlir::ModuleOp module, WeightFileWriter &writer,
+            const PackOptions &options = {});
 
 } // namespace sparkc
 

@@ -238,10 +238,13 @@ static llvm::Error verifyGrid(const PackedMatrix &m, const GridSpec &grid,
 llvm::Error packQuantizedMatrix(const PackedMatrix &matrix,
                                 const GridSpec &grid,
                                 llvm::ArrayRef<SourceMatrix> sources,
-                                PackSink sink, QuantizeStats &stats,
+                                PackSink sink,
+                                llvm::MutableArrayRef<QuantizeStats> stats,
                                 llvm::ArrayRef<Importance> importance) {
   if (llvm::Error e = verifyGrid(matrix, grid, sources, importance))
     return e;
+  if (stats.size() != 1 && stats.size() != sources.size())
+    return llvm::createStringError("statistics of other sources");
   std::vector<QuantizeStats> tileStats(matrix.tiles());
   std::vector<std::string> errors(matrix.tiles());
   int64_t sunk = 0;
@@ -259,7 +262,9 @@ llvm::Error packQuantizedMatrix(const PackedMatrix &matrix,
         for (; sunk < end; ++sunk) {
           if (!errors[sunk].empty())
             return llvm::createStringError(errors[sunk]);
-          stats += tileStats[sunk];
+          // A tile has one source; its first lane is never padding.
+          stats[stats.size() == 1 ? 0 : matrix.rowOf(sunk, 0).weight] +=
+              tileStats[sunk];
         }
         return sink(bytes);
       });

@@ -61,14 +61,15 @@ struct QuantizeStats {
 using Importance = std::vector<float>;
 
 /// Like packFloatMatrix, for quantized layouts: fits the rows to `grid`, whose
-/// layout and group must be the matrix's, and adds to `stats` (in tile order,
-/// so that they do not depend on the number of threads). A weight that is NaN,
-/// infinite or too large for a float16 scale is an error that names the source
-/// and the place.
+/// layout and group must be the matrix's, and adds to `stats`, of which there
+/// is one for each source, or one for all (in tile order, so that they do not
+/// depend on the number of threads). A weight that is NaN, infinite or too
+/// large for a float16 scale is an error that names the source and the place.
 llvm::Error packQuantizedMatrix(const PackedMatrix &matrix,
                                 const GridSpec &grid,
                                 llvm::ArrayRef<SourceMatrix> sources,
-                                PackSink sink, QuantizeStats &stats,
+                                PackSink sink,
+                                llvm::MutableArrayRef<QuantizeStats> stats,
                                 llvm::ArrayRef<Importance> importance = {});
 
 /// Quantizes one tile into `codes`. Expects verified arguments; returns the

@@ -10,7 +10,9 @@
 #include "codegen/object/Descriptor.h"
 #include "codegen/object/Emit.h"
 #include "codegen/object/Link.h"
+#include "codegen/weights/Dequantize.h"
 #include "codegen/weights/PackPlan.h"
+#include "codegen/weights/Report.h"
 #include "dialect/import/BuildGraph.h"
 #include "dialect/import/ImportError.h"
 #include "passes/Passes.h"
@@ -46,6 +48,11 @@ private:
                           llvm::function_ref<void(OpPassManager &)> build);
   llvm::Error writeText();
   llvm::Error writeCode();
+  /// Packs for the sake of --dequantize and --report alone.
+  llvm::Error writeExport();
+  llvm::Expected<WeightReport> pack(WeightFileWriter &writer);
+  /// The report and the checkpoint of dequantized weights, where asked for.
+  llvm::Error writeExtras(const WeightReport &report);
   /// Packs into `writer` and gives the object file or assembly.
   llvm::Expected<std::string> compileCode(WeightFileWriter &writer);
 
@@ -54,6 +61,7 @@ private:
   OwningOpRef<ModuleOp> module;
   Stage stage = Stage::Spark;
   TargetSpec target;
+  std::unique_ptr<CheckpointExport> checkpointExport;
 };
 
 /// Collects the first error that passes report, as one line.
@@ -109,7 +117,7 @@ llvm::Error Compilation::importCheckpoint() {
   for (auto [kind, file] : assets)
     if (!file.empty())
       spark::AssetOp::create(b, module->getLoc(), kind, file);
-  return runPipeline("graph", [&](OpPassManager &pm) {
+  llvm::Error error = runPipeline("graph", [&](OpPassManager &pm) {
     GraphPipelineOptions graphOptions;
     graphOptions.scheme = options.weights.value_or(kDefaultScheme);
     std::vector<std::string> rules = options.weightsFor;
@@ -118,6 +126,15 @@ llvm::Error Compilation::importCheckpoint() {
     graphOptions.rules = llvm::join(rules, ",");
     buildGraphPipeline(pm, graphOptions);
   });
+  if (error || options.dequantize.empty())
+    return error;
+  bool headIsEmbedding = !SymbolTable(*module).lookup("lm_head");
+  auto started = CheckpointExport::create(*checkpoint, options.input,
+                                          options.dequantize, headIsEmbedding);
+  if (!started)
+    return started.takeError();
+  checkpointExport = std::move(*started);
+  return llvm::Error::success();
 }
 
 /// Which stage the text is of is plain from its ops.
@@ -126,6 +143,10 @@ llvm::Error Compilation::parseStage() {
     return importError(options.input,
                        "--weights, --weights-for, --kv and --context are decided where a "
                        "checkpoint is read; this is the text of a stage");
+  if (!options.dequantize.empty())
+    return importError(options.input, "--dequantize needs the checkpoint, whose "
+                                      "config it copies; this is the text of a "
+                                      "stage");
   ErrorCollector errors(context);
   module = parseSourceFile<ModuleOp>(options.input, &context);
   if (!module)
@@ -198,10 +219,42 @@ llvm::Error Compilation::writeText() {
   return writeFileAtomically(options.output, text);
 }
 
-llvm::Expected<std::string> Compilation::compileCode(WeightFileWriter &writer) {
-  auto packed = packWeights(*module, writer, options.quiet);
+llvm::Expected<WeightReport> Compilation::pack(WeightFileWriter &writer) {
+  PackOptions pack;
+  pack.quiet = options.quiet;
+  if (checkpointExport)
+    pack.tap = [this](const DirectoryEntry &entry, int64_t firstTile,
+                      ArrayRef<uint8_t> tiles) {
+      return checkpointExport->add(entry, firstTile, tiles);
+    };
+  auto packed = packWeights(*module, writer, pack);
   if (!packed)
     return packed.takeError();
+  return WeightReport::of(*module, std::move(*packed));
+}
+
+llvm::Error Compilation::writeExtras(const WeightReport &report) {
+  if (!options.report.empty())
+    if (llvm::Error error = writeReport(report, options.report))
+      return error;
+  return checkpointExport ? checkpointExport->finish()
+                          : llvm::Error::success();
+}
+
+llvm::Error Compilation::writeExport() {
+  auto writer = WeightFileWriter::createDigestOnly();
+  auto report = pack(*writer);
+  if (!report)
+    return report.takeError();
+  if (!options.quiet)
+    llvm::outs() << report->table();
+  return writeExtras(*report);
+}
+
+llvm::Expected<std::string> Compilation::compileCode(WeightFileWriter &writer) {
+  auto report = pack(writer);
+  if (!report)
+    return report.takeError();
   auto digest = writer.finishPayload();
   if (!digest)
     return digest.takeError();
@@ -210,6 +263,10 @@ llvm::Expected<std::string> Compilation::compileCode(WeightFileWriter &writer) {
       return llvm::createStringError(
           options.input + ": the packs are " + Twine(writer.payloadBytes()) +
           " bytes, but the descriptor says " + Twine(info.getPayload()));
+  if (llvm::Error error = writeExtras(*report))
+    return error;
+  if (options.emit == Stage::Shared && !options.quiet)
+    llvm::outs() << report->table();
   if (llvm::Error error = finishModule(*module, target, *digest))
     return error;
   if (options.emit == Stage::Assembly)
@@ -268,7 +325,9 @@ llvm::Error Compilation::run() {
     return error;
   if (llvm::Error error = runStages())
     return error;
-  return options.emit <= Stage::LLVM ? writeText() : writeCode();
+  if (options.emit > Stage::LLVM)
+    return writeCode();
+  return options.dequantize.empty() ? writeText() : writeExport();
 }
 
 llvm::Error sparkc::compile(MLIRContext &context, const DriverOptions &options) {

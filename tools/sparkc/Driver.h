@@ -27,6 +27,8 @@ struct DriverOptions {
   int64_t context = 0;                ///< 0: min(model's, 4096)
   std::string mcpu = "native";
   bool sanitizeThread = false;
+  std::string report;     ///< a JSON file on the weights; empty: none
+  std::string dequantize; ///< a directory for a checkpoint; empty: none
   bool quiet = false;
 };
 

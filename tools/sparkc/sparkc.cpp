@@ -91,7 +91,18 @@ static void declare(CLI::App &app, DriverOptions &options) {
          "thread: announce accesses to shared memory to ThreadSanitizer; the "
          "host must be built with -fsanitize=thread")
       ->check(CLI::IsMember({"thread"}));
-  app.add_flag("--quiet", options.quiet, "No progress bar");
+  app.add_option("--report", options.report,
+                 "Write grid, bytes and error (SQNR in dB) of every tensor, bits "
+                 "a weight and bytes a token to FILE, as JSON")
+      ->type_name("FILE");
+  app.add_option("--dequantize", options.dequantize,
+                 "Write the values that the compiled weights stand for to the "
+                 "new directory DIR2, as a Hugging Face checkpoint in F32 with a "
+                 "head of its own. They are those of the other options "
+                 "(--weights, --weights-for, ...); with -o a model is compiled "
+                 "too")
+      ->type_name("DIR2");
+  app.add_flag("--quiet", options.quiet, "No progress bar, no table");
   app.footer("Examples:\n"
              "  sparkc DIR -o model.so          compile a checkpoint\n"
              "  sparkc --emit=step DIR          show a stage\n"
@@ -117,6 +128,14 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return fail(error.what());
   }
+  if (options.emit < Stage::Assembly &&
+      !(options.report.empty() && options.dequantize.empty()))
+    return fail("--report and --dequantize need packed weights: --emit asm, obj "
+                "or so");
+  // Without an output the weights are packed for the export alone.
+  if (options.output.empty() && !options.dequantize.empty() &&
+      options.emit == Stage::Shared)
+    options.emit = Stage::Step;
   if (options.output.empty() && options.emit >= Stage::Object)
     return fail("-o FILE is missing");
 

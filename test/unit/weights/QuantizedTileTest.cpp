@@ -62,6 +62,31 @@ Packed pack(const PackedMatrix &m, const GridSpec &grid,
 }
 } // namespace
 
+// Errors are counted for the source they are in, in pairs of tiles too.
+TEST(QuantizedTile, StatisticsOfEachSource) {
+  std::vector<float> a = randomWeights(40 * 64, 1), b = randomWeights(40 * 64, 2);
+  for (float &x : b)
+    x = x > 0 ? 0.5f : -0.5f; // exact in any grid
+  SourceMatrix sources[] = {matrixOf(a, 40, 64), matrixOf(b, 40, 64)};
+  RowRun pairs;
+  pairs.width = 40, pairs.weightA = 0, pairs.weightB = 1;
+  GridSpec grid;
+  PackedMatrix m = PackedMatrix::tiled(grid.layout(), 64, grid.group, {pairs});
+  auto sink = [](llvm::ArrayRef<uint8_t>) { return llvm::Error::success(); };
+  QuantizeStats each[2], all, three[3];
+  ASSERT_FALSE(bool(packQuantizedMatrix(m, grid, sources, sink, each)));
+  ASSERT_FALSE(bool(packQuantizedMatrix(m, grid, sources, sink, all)));
+  EXPECT_EQ(each[0].weights, 40 * 64);
+  EXPECT_EQ(each[1].weights, 40 * 64);
+  EXPECT_GT(each[0].noise, 0);
+  EXPECT_EQ(each[1].noise, 0);
+  EXPECT_EQ(each[1].signal, 40 * 64 * 0.25);
+  EXPECT_NEAR(all.signal, each[0].signal + each[1].signal, 1e-9);
+  EXPECT_EQ(all.noise, each[0].noise);
+  EXPECT_TRUE(
+      llvm::toString(packQuantizedMatrix(m, grid, sources, sink, three)) != "");
+}
+
 // Random codes: what is packed stands where the equation says, and unpacks.
 TEST(QuantizedTile, CodesFollowTheEquation) {
   std::mt19937 rng(1);
