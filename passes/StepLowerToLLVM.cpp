@@ -50,6 +50,10 @@ int64_t sparkc::countBarriers(ModuleOp module) {
   return total;
 }
 
+/// Weight bytes that a thread prefetches while it prepares its activation: what
+/// memory delivers to a processor in that time, and a part of its L2 cache.
+static constexpr int64_t kProloguePrefetch = 128 * 1024;
+
 namespace {
 
 /// A phase as a function of its own.
@@ -394,6 +398,11 @@ LogicalResult Lowering::lowerPhase(step::PhaseOp phase, LLVM::LLVMFuncOp functio
                                              e.c(e.i32(), SPARKC_CTX_NO_LOGITS)),
                        e.c(e.i32(), 0));
     hi = e.select(skip, lo, hi);
+  }
+  auto tiles = phase.getBody().getOps<step::TilesOp>();
+  if (!tiles.empty()) {
+    e.stream = e.at(e.weights, e.addC(lo, (*tiles.begin()).getOffset()));
+    e.streamLimit = std::min(kProloguePrefetch, total / 8);
   }
   int64_t done = 0;
   for (Operation &op : phase.getBody().front()) {

@@ -172,6 +172,17 @@ void Emitter::prefetch(Value address) {
   LLVM::Prefetch::create(b, loc, address, /*rw=*/0, /*hint=*/3, /*cache=*/1);
 }
 
+void Emitter::prefetchStream(Value i, int64_t iterations, int64_t lines) {
+  int64_t bytes = iterations * lines * 64;
+  if (!stream || streamed + bytes > streamLimit)
+    return;
+  Value at = this->at(stream, addC(mulC(i, lines * 64), streamed));
+  for (int64_t line = 0; line < lines; ++line)
+    LLVM::Prefetch::create(b, loc, this->at(at, line * 64), /*rw=*/0,
+                           /*hint=*/2, /*cache=*/1);
+  streamed += bytes;
+}
+
 void Emitter::announce(Value address, int64_t bytes, bool write) {
   if (!sanitizeThread)
     return;

@@ -46,8 +46,10 @@ public:
   mlir::Value ctx, tid, n, weights, kv;
   /// Announce accesses to shared memory to ThreadSanitizer.
   bool sanitizeThread = false;
-  /// Instruction set that kernels are chosen for; see runtime's sparkc_isa.
-  unsigned isa = 0;
+  /// First weight byte of this thread's share of the phase; null if unknown.
+  mlir::Value stream;
+  /// Bytes of it that prologues may prefetch, and have.
+  int64_t streamLimit = 0, streamed = 0;
 
   //===--- Types ---------------------------------------------------------===//
   mlir::Type i1() { return b.getI1Type(); }
@@ -107,6 +109,10 @@ public:
   /// 64-byte aligned room in the stack frame, made at the function's entry.
   mlir::Value stack(int64_t bytes);
   void prefetch(mlir::Value address);
+  /// Called in iteration i < iterations of a prologue's loop: prefetches the
+  /// next `lines` lines of the stream for it, as long as the limit allows, so
+  /// that memory is busy before the first tile is read.
+  void prefetchStream(mlir::Value i, int64_t iterations, int64_t lines);
 
   //===--- Control -------------------------------------------------------===//
   void loop(mlir::Value lo, mlir::Value hi, int64_t step, Body body);

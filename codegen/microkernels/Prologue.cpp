@@ -36,6 +36,7 @@ void sparkc::emitRmsNorm(Emitter &e, Value x, Value weight, int64_t size,
   if (fours)
     chains = e.reduce(e.c(0), e.c(fours * 4), 4, chains,
                       [&](Value i, ValueRange sums) {
+                        e.prefetchStream(e.divC(i, 4), fours, 8);
                         SmallVector<Value> next;
                         for (int64_t u = 0; u < 4; ++u)
                           next.push_back(square(e.addC(i, u), sums[u]));
@@ -49,12 +50,12 @@ void sparkc::emitRmsNorm(Emitter &e, Value x, Value weight, int64_t size,
   Value mean = e.fdiv(sum, e.fconst(e.f32(), double(size)));
   Value scale = e.broadcast(
       buildRsqrt(e.b, e.loc, e.fadd(mean, e.fconst(e.f32(), eps))));
-  e.reduceUnrolled(vectors, 4, {}, [&](Value i, ValueRange) {
+  e.loop(e.c(0), e.c(vectors), 1, [&](Value i) {
+    e.prefetchStream(i, vectors, 4);
     Value offset = e.mulC(i, 64);
     Value v = e.load(e.v16f32(), e.at(x, offset), /*shared=*/true);
     Value w = e.load(e.v16f32(), e.at(weight, offset));
     e.store(e.fmul(e.fmul(v, scale), w), e.at(out, offset));
-    return SmallVector<Value>();
   });
 }
 
@@ -70,20 +71,29 @@ void sparkc::emitQuantize(Emitter &e, Value x, int64_t size, int64_t group,
                           Value out) {
   QVecLayout layout(size, group);
   VectorType ints = e.vec(e.i32());
-  auto reduceMax = [&](Value a, Value b) { return buildMax(e.b, e.loc, a, b); };
   e.loop(e.c(0), e.c(layout.groups), 1, [&](Value g) {
+    e.prefetchStream(g, layout.groups, group / 4);
     Value from = e.at(x, e.mulC(g, group * 4));
     SmallVector<Value> values;
+    // Magnitudes are ordered as their bits are, NaN above all others: so the
+    // scale of a group with a NaN is none either.
     Value largest;
     for (int64_t i = 0; i < group / kLanes; ++i) {
       Value v = e.load(e.v16f32(), e.at(from, i * 64), /*shared=*/true);
       values.push_back(v);
-      Value magnitude = math::AbsFOp::create(e.b, e.loc, v);
-      largest = largest ? reduceMax(largest, magnitude) : magnitude;
+      Value bits = arith::AndIOp::create(
+          e.b, e.loc, arith::BitcastOp::create(e.b, e.loc, ints, v),
+          e.c(ints, 0x7fffffff));
+      largest = largest ? Value(arith::MaxSIOp::create(e.b, e.loc, largest, bits))
+                        : bits;
     }
-    Value max = buildHorizontalMax16(e.b, e.loc, largest);
-    Value empty = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::OEQ,
-                                        max, e.fconst(e.f32(), 0));
+    Value max = arith::BitcastOp::create(
+        e.b, e.loc, e.f32(),
+        vector::ReductionOp::create(e.b, e.loc, vector::CombiningKind::MAXSI,
+                                    largest));
+    // 127 / max must not overflow.
+    Value empty = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::OLT,
+                                        max, e.fconst(e.f32(), 0x1p-120));
     Value inverse = e.select(empty, e.fconst(e.f32(), 0),
                              e.fdiv(e.fconst(e.f32(), 127), max));
     Value sum;
