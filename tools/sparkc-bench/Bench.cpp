@@ -115,8 +115,8 @@ bool Bench::chooseMemory(Report &report) {
   sparkc_spmd_end(session.get(), &job);
 
   const size_t cache = largestCacheBytes();
-  const size_t enough = options.ceilingBytes
-                            ? options.ceilingBytes
+  const size_t enough = options.ceilingMiB
+                            ? size_t(options.ceilingMiB) << 20
                             : std::max<size_t>(8 * cache, size_t(256) << 20);
   if (info.payload_bytes >= enough) {
     memory = weights;
@@ -138,10 +138,9 @@ bool Bench::chooseMemory(Report &report) {
   ReadRate rate = readCeiling(memory, memoryBytes, threads);
   report.ceilingPattern = rate.pattern;
   ReadBuffer anonymous;
-  if (anonymous.allocate(options.ceilingBytes
-                             ? options.ceilingBytes
-                             : std::max(enough, size_t(512) << 20),
-                         true))
+  if (anonymous.allocate(
+          options.ceilingMiB ? enough : std::max(enough, size_t(512) << 20),
+          true))
     report.hugePageCeiling =
         readCeiling(anonymous.data(), anonymous.bytes(), threads).gbps;
   return true;

@@ -33,9 +33,9 @@ struct Options {
   bool synthetic = false;
   std::string output = "md"; ///< or "json"
   std::string profile;       ///< file for the timeline; empty: none
-  /// Memory for the read ceiling where the weights are fewer; 0: 8 times the
-  /// largest cache. For tests, which cannot wait.
-  size_t ceilingBytes = 0;
+  /// MiB for the read ceiling where the weights are fewer; 0: 8 times the
+  /// largest cache, at least 256.
+  uint32_t ceilingMiB = 0;
 };
 
 /// Prints `sparkc-bench: error: <message>` and returns false.
@@ -57,7 +57,7 @@ struct Result {
   std::vector<Attempt> kept;
   size_t discarded = 0;                ///< attempts thrown away
   double worstMovement = 0;            ///< among those kept
-  double barriers = 0;                 ///< a step (a whole prompt), counted
+  uint32_t barriers = 0;               ///< a step (a whole prompt), counted
   bool finite = true;                  ///< no logit was NaN or infinite
   std::optional<double> bytesPerToken; ///< generation only
   std::optional<PhaseTimes> phases;    ///< of the profile entry

@@ -277,7 +277,7 @@ std::string sparkc::bench::reportMarkdown(const Report &report) {
       row.push_back(text("%.2f", r.ceiling()));
       row.push_back(percent(r.ceilingShare()));
     }
-    std::string barriers = text("%.0f", r.barriers);
+    std::string barriers = text("%u", r.barriers);
     if (!r.prompt && r.barriers != info.barriers_per_step)
       barriers += text(" (%u said)", info.barriers_per_step);
     row.push_back(barriers);

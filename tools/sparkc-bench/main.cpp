@@ -49,6 +49,11 @@ static void addOptions(CLI::App &app, Options &o) {
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 30));
+  app.add_option("--ceiling-memory", o.ceilingMiB,
+                 "MiB to measure the read ceiling with where the weights are "
+                 "fewer; by default 8 times the largest cache, at least 256")
+      ->type_name("MIB")
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("-o,--output", o.output, "md or json")
       ->type_name("FORMAT")
       ->capture_default_str()

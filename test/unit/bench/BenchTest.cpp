@@ -41,7 +41,7 @@ protected:
     options.generate = 6;
     options.repetitions = 1;
     options.threads = 2;
-    options.ceilingBytes = 8 << 20;
+    options.ceilingMiB = 8;
   }
   Report runOn(Toy kind) {
     options.model = writePair(dir, objectImage(nullptr, kind), weightsImage());

@@ -1,4 +1,4 @@
-//===- ProfileTest.cpp - Timestamps of phases ----------------------------===//
+//===- ProfileTest.cpp - Timestamps of phases -----------------------------===//
 //
 // Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SyntheticTest.cpp - Weights that come from no file ----------------===//
+//===- SyntheticTest.cpp - Weights that come from no file -----------------===//
 //
 // Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
