@@ -27,21 +27,34 @@ static StringRef lastName(StringRef name) {
   return name.substr(name.rfind('.') + 1);
 }
 
-/// The layout that a weight's type asks for, its group, its short name.
-static FailureOr<std::pair<Layout, int64_t>>
-tiledLayout(spark::WeightOp weight) {
+namespace {
+/// How a weight lies in its pack; weights that are alike can share one.
+struct Stored {
+  Layout layout;
+  int64_t group = 0;
+  /// Not in the layout, but one fit serves a whole pack.
+  bool symmetric = false;
+  bool operator==(const Stored &o) const {
+    return layout == o.layout && group == o.group && symmetric == o.symmetric;
+  }
+  bool operator!=(const Stored &o) const { return !(*this == o); }
+};
+} // namespace
+
+/// What a weight's type asks for.
+static FailureOr<Stored> storedAs(spark::WeightOp weight) {
   Type element = weight.getTensorType().getElementType();
   if (spark::GridAttr grid = weight.getGrid()) {
     Layout layout = grid.getBits() == 4   ? Layout::Tile16Q4
                     : grid.getBits() == 5 ? Layout::Tile16Q5
                     : grid.getBits() == 6 ? Layout::Tile16Q6
                                           : Layout::Tile16Q8;
-    return std::pair{layout, int64_t(grid.getGroup())};
+    return Stored{layout, int64_t(grid.getGroup()), grid.getSymmetric()};
   }
   if (element.isF32())
-    return std::pair{Layout::Tile16F32, int64_t(0)};
+    return Stored{Layout::Tile16F32};
   if (element.isBF16())
-    return std::pair{Layout::Tile16BF16, int64_t(0)};
+    return Stored{Layout::Tile16BF16};
   return weight.emitError()
          << "cannot be packed as " << element << "; run spark-quantize first";
 }
@@ -428,10 +441,10 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
 
   SmallVector<FlatSymbolRefAttr> segments(
       op.getSegments().getAsRange<FlatSymbolRefAttr>());
-  SmallVector<std::pair<Layout, int64_t>> grids;
+  SmallVector<Stored> grids;
   for (FlatSymbolRefAttr segment : segments) {
     spark::WeightOp w = weight(segment.getAttr());
-    auto grid = tiledLayout(w);
+    FailureOr<Stored> grid = storedAs(w);
     if (failed(grid))
       return failure();
     grids.push_back(*grid);
@@ -443,7 +456,7 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
              << "pairs rows of " << segments[run.segmentA] << " and "
              << segments[run.segmentB] << ", whose grids differ";
   // Segments of one grid share a pack.
-  SmallVector<std::pair<Layout, int64_t>> order;
+  SmallVector<Stored> order;
   for (const EpilogueRun &run : *runs)
     if (!llvm::is_contained(order, grids[run.segmentA]))
       order.push_back(grids[run.segmentA]);
@@ -451,9 +464,9 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
   int64_t cols = features(op.getActivation());
   // One quantized activation serves all grids: in the smallest group.
   int64_t smallest = 0;
-  for (auto &[layout, group] : grids)
-    if (group)
-      smallest = smallest ? std::min(smallest, group) : group;
+  for (const Stored &grid : grids)
+    if (grid.group)
+      smallest = smallest ? std::min(smallest, grid.group) : grid.group;
   Value quantized;
   if (smallest)
     quantized = step::QuantizeOp::create(
@@ -477,21 +490,21 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
         rowRuns.push_back(row);
       }
     PackedMatrix matrix =
-        PackedMatrix::tiled(grid.first, cols, grid.second, rowRuns);
+        PackedMatrix::tiled(grid.layout, cols, grid.group, rowRuns);
     std::string name = "pack." + segments.front().getValue().str();
     if (packIndex)
       name += "." + std::to_string(packIndex);
     int64_t offset = addPack(name, matrix, packed, op.getLoc());
     if (packed.size() == 1 && rowRuns.size() == 1)
-      headPacks[packed[0].getValue()] = {offset, grid.first};
+      headPacks[packed[0].getValue()] = {offset, grid.layout};
 
     for (const EpilogueRun &run : *runs) {
       if (grids[run.segmentA] != grid)
         continue;
       auto tiles = step::TilesOp::create(
-          b, run.loc, grid.second ? quantized : activation, b.getI64IntegerAttr(offset - fn.base),
-          b.getStringAttr(layoutName(grid.first)), b.getI64IntegerAttr(cols),
-          b.getI64IntegerAttr(grid.second), b.getI64IntegerAttr(run.units()),
+          b, run.loc, grid.group ? quantized : activation, b.getI64IntegerAttr(offset - fn.base),
+          b.getStringAttr(layoutName(grid.layout)), b.getI64IntegerAttr(cols),
+          b.getI64IntegerAttr(grid.group), b.getI64IntegerAttr(run.units()),
           run.paired() ? b.getUnitAttr() : UnitAttr(), StringAttr());
       offset += run.units() * (run.paired() ? 2 : 1) * matrix.tileBytes();
       Block &body = tiles.getBody().emplaceBlock();
