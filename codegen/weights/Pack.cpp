@@ -7,10 +7,12 @@
 
 #include "codegen/weights/Pack.h"
 #include "codegen/weights/Half.h"
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Parallel.h"
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 namespace sparkc {
 
@@ -170,6 +172,48 @@ packTiles(const PackedMatrix &matrix, llvm::ArrayRef<SourceMatrix> sources,
   return llvm::Error::success();
 }
 
+/// Is every float of these packed bytes a number?
+static bool allFinite(llvm::ArrayRef<uint8_t> bytes, bool narrow) {
+  bool finite = true;
+  for (size_t i = 0; i < bytes.size(); i += 4) {
+    uint32_t word = load<uint32_t>(&bytes[i]);
+    finite &= (word & 0x7f800000) != 0x7f800000;
+    finite &= !narrow || (word & 0x7f80) != 0x7f80;
+  }
+  return finite;
+}
+
+/// The first weight of a tile that is none, as text; or empty.
+static std::string badWeight(const PackedMatrix &matrix, int64_t tile,
+                             llvm::ArrayRef<SourceMatrix> sources,
+                             const uint8_t *packed) {
+  bool narrow = bitsPerWeight(matrix.layout) == 16;
+  if (allFinite({packed, size_t(matrix.tileBytes())}, narrow))
+    return "";
+  std::vector<float> values(matrix.cols);
+  for (int64_t lane = 0; lane < (isTiled(matrix.layout) ? kTileRows : 1);
+       ++lane) {
+    SourceRow at = matrix.rowOf(tile, lane);
+    if (at.isPadding())
+      continue;
+    const SourceMatrix &source = sources[at.weight];
+    readRow(source, at.row, values.data());
+    for (int64_t c = 0; c < matrix.cols; ++c) {
+      float value = values[c];
+      if (std::isfinite(narrow ? floatFromBF16(bf16FromFloat(value)) : value))
+        continue;
+      const char *what = std::isnan(value)   ? "NaN"
+                         : std::isinf(value) ? "infinity"
+                                             : "too large for bfloat16";
+      return ("tensor '" + llvm::Twine(source.name) + "': weight at row " +
+              llvm::Twine(at.row) + ", column " + llvm::Twine(c) + " is " +
+              what)
+          .str();
+    }
+  }
+  llvm_unreachable("a packed weight that no source has");
+}
+
 llvm::Error packFloatMatrix(const PackedMatrix &matrix,
                             llvm::ArrayRef<SourceMatrix> sources,
                             PackSink sink) {
@@ -177,12 +221,21 @@ llvm::Error packFloatMatrix(const PackedMatrix &matrix,
     return llvm::createStringError(std::errc::invalid_argument,
                                    "layout %s needs a grid",
                                    layoutName(matrix.layout).data());
+  std::vector<std::string> errors(matrix.tiles());
+  int64_t sunk = 0;
   return packTiles(
       matrix, sources,
       [&](int64_t tile, uint8_t *out) {
         packFloatTile(matrix, tile, sources, out);
+        errors[tile] = badWeight(matrix, tile, sources, out);
       },
-      sink);
+      [&](llvm::ArrayRef<uint8_t> bytes) {
+        int64_t end = sunk + bytes.size() / matrix.tileBytes();
+        for (; sunk < end; ++sunk)
+          if (!errors[sunk].empty())
+            return llvm::createStringError(errors[sunk]);
+        return sink(bytes);
+      });
 }
 
 } // namespace sparkc

@@ -54,7 +54,9 @@ using PackSink = llvm::function_ref<llvm::Error(llvm::ArrayRef<uint8_t>)>;
 
 /// Verifies `matrix` against `sources` (columns must agree) and hands its
 /// matrix.bytes() bytes to `sink`, in order, in chunks of whole tiles. Tiles
-/// are packed on all processors; the bytes do not depend on their number.
+/// are packed on all processors; the bytes do not depend on their number. A
+/// weight that is NaN or infinite, or would be as bfloat16, is an error that
+/// names the source and the place.
 llvm::Error packFloatMatrix(const PackedMatrix &matrix,
                             llvm::ArrayRef<SourceMatrix> sources,
                             PackSink sink);

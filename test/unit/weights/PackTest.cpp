@@ -7,6 +7,7 @@
 
 #include "codegen/weights/Pack.h"
 #include "codegen/weights/Half.h"
+#include <cmath>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -126,7 +127,9 @@ TEST(Pack, Bfloat16IsCopied) {
     bytes[2 * i] = i & 0xff, bytes[2 * i + 1] = i >> 8;
   SourceMatrix source{bytes.data(), SourceType::BF16, 256, 256};
   PackedMatrix m = PackedMatrix::plain(Layout::Tile16BF16, 256, 256);
-  std::vector<uint8_t> out = pack(m, {source});
+  std::vector<uint8_t> out(m.bytes());
+  for (int64_t tile = 0; tile < m.tiles(); ++tile)
+    packFloatTile(m, tile, {source}, &out[tile * m.tileBytes()]);
   for (int64_t r = 0; r < 256; ++r)
     for (int64_t c = 0; c < 256; ++c) {
       const uint8_t *p =
@@ -150,6 +153,32 @@ TEST(Pack, ReleasesEveryRowAndMisalignedSourcesWork) {
   std::vector<uint8_t> a = pack(m, {w.source}), b = pack(m, {source});
   EXPECT_TRUE(a == b);
   EXPECT_GT(std::count(released.begin(), released.end(), true), 4900 * 1200);
+}
+
+TEST(Pack, RefusesWhatIsNoNumber) {
+  auto message = [](Layout layout, float value, int64_t row, int64_t col) {
+    std::vector<float> weights(20 * 33);
+    weights[row * 33 + col] = value;
+    SourceMatrix source{reinterpret_cast<const uint8_t *>(weights.data()),
+                        SourceType::F32, 20, 33, "w"};
+    PackedMatrix m = isTiled(layout) ? PackedMatrix::plain(layout, 20, 33)
+                                     : PackedMatrix::rowMajor(layout, 20, 33);
+    return llvm::toString(packFloatMatrix(
+        m, {source},
+        [](llvm::ArrayRef<uint8_t>) { return llvm::Error::success(); }));
+  };
+  for (Layout layout : {Layout::Tile16F32, Layout::Tile16BF16, Layout::RowsF32,
+                        Layout::RowsBF16}) {
+    std::string at = "tensor 'w': weight at row 19, column 32 is ";
+    EXPECT_EQ(message(layout, NAN, 19, 32), at + "NaN");
+    EXPECT_EQ(message(layout, INFINITY, 19, 32), at + "infinity");
+    EXPECT_EQ(message(layout, -INFINITY, 0, 1),
+              "tensor 'w': weight at row 0, column 1 is infinity");
+    // Rounds to infinity in bfloat16 alone.
+    EXPECT_EQ(message(layout, 0x1.ffp127f, 19, 32),
+              bitsPerWeight(layout) == 16 ? at + "too large for bfloat16" : "");
+    EXPECT_EQ(message(layout, 0x1.fep127f, 3, 4), "");
+  }
 }
 
 TEST(Pack, Refuses) {
