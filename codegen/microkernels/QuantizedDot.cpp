@@ -220,6 +220,11 @@ Value QuantizedDot::batchOf(Value batch, Value firstGroup, int64_t groups,
 }
 
 Value QuantizedDot::emit() {
+  // Where K is short, all of its activations would be read once for all tiles,
+  // to be spilled; behind a fence (no instruction) each tile reads its own,
+  // folded into the products.
+  LLVM::FenceOp::create(e.b, e.loc, LLVM::AtomicOrdering::seq_cst,
+                        "singlethread");
   int64_t groups = matrix.groups(), batches = groups / kBatchGroups;
   SmallVector<Value> f{e.zero16()};
   if (batches)
