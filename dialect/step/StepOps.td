@@ -260,8 +260,9 @@ def Step_FoldOp : Step_SlotUser<"fold", [HasParent<"PhaseOp">]> {
 def Step_QuantizeOp : Step_Op<"quantize", [HasParent<"PhaseOp">]> {
   let summary = "The activation in groups of int8";
   let description = [{
-    Codes are x * (127 / max |x|), rounded to nearest even; a group of zeros has
-    scale 0.
+    Codes are x * (127 / max |x|), rounded to nearest even; the scale is
+    max |x| / 127. In a group whose maximum is below 2^-120 all codes are 0. The
+    scale of a group that holds a NaN is NaN.
 
     ```mlir
     %q = step.quantize %n : !step.vec<128> -> !step.qvec<128, 64>
