@@ -54,6 +54,11 @@ int64_t sparkc::countBarriers(ModuleOp module) {
 /// memory delivers to a processor in that time, and a part of its L2 cache.
 static constexpr int64_t kProloguePrefetch = 128 * 1024;
 
+/// Phases of this many bytes of weights and more share the ends of their work,
+/// in this many pieces a thread.
+static constexpr int64_t kSharedEnd = 256 * 1024;
+static constexpr int64_t kPieces = 4;
+
 namespace {
 
 /// A phase as a function of its own.
@@ -100,6 +105,13 @@ private:
   FailureOr<Outlined> outline(step::PhaseOp phase, StringRef name);
   LogicalResult lowerPhase(step::PhaseOp phase, LLVM::LLVMFuncOp function,
                            ValueRange captured);
+  Value workOf(Emitter &e, step::PhaseOp phase, int64_t total);
+  /// Where thread `thread`'s share of the work begins.
+  Value shareAt(Emitter &e, Value work, Value thread) {
+    return e.udiv(e.mul(work, thread), e.n);
+  }
+  void emitSharedEnd(Emitter &e, Value work,
+                     llvm::function_ref<void(Value, Value)> run);
   LogicalResult lowerPhaseOp(Emitter &e, Operation &op);
   LogicalResult lowerTiles(Emitter &e, step::TilesOp tiles, int64_t firstByte,
                            Value loByte, Value hiByte);
@@ -381,41 +393,99 @@ LogicalResult Lowering::lowerPhase(step::PhaseOp phase, LLVM::LLVMFuncOp functio
   for (auto [i, value] : llvm::enumerate(captured))
     map.map(value, function.getBody().front().getArgument(5 + i));
 
-  // The phase's work in bytes, and this thread's share of it.
+  // Whatever prepares the activation comes before the tiles.
+  SmallVector<step::TilesOp> tiles(phase.getBody().getOps<step::TilesOp>());
   int64_t total = 0;
-  for (auto tiles : phase.getBody().getOps<step::TilesOp>())
-    total += unitBytes(tiles) * int64_t(tiles.getUnits());
-  Value lo, hi;
-  if (total)
-    std::tie(lo, hi) = e.share(e.c(total));
-  // Logits may not be wanted: then there is no work.
-  WalkResult logits = phase.walk(
-      [](step::LogitsOp) { return WalkResult::interrupt(); });
-  if (logits.wasInterrupted()) {
-    Value flags = e.ctxField(e.i32(), offsetof(sparkc_ctx, flags));
-    Value skip = e.cmp(arith::CmpIPredicate::ne,
-                       arith::AndIOp::create(b, e.loc, flags,
-                                             e.c(e.i32(), SPARKC_CTX_NO_LOGITS)),
-                       e.c(e.i32(), 0));
-    hi = e.select(skip, lo, hi);
-  }
-  auto tiles = phase.getBody().getOps<step::TilesOp>();
+  for (step::TilesOp run : tiles)
+    total += unitBytes(run) * int64_t(run.getUnits());
+  Value work;
   if (!tiles.empty()) {
-    e.stream = e.at(e.weights, e.addC(lo, (*tiles.begin()).getOffset()));
+    work = workOf(e, phase, total);
+    Value lo = shareAt(e, work, e.tid);
+    e.stream = e.at(e.weights, e.addC(lo, tiles.front().getOffset()));
     e.streamLimit = std::min(kProloguePrefetch, total / 8);
   }
-  int64_t done = 0;
   for (Operation &op : phase.getBody().front()) {
     e.loc = op.getLoc();
-    if (auto tiles = dyn_cast<step::TilesOp>(op)) {
-      if (failed(lowerTiles(e, tiles, done, lo, hi)))
-        return failure();
-      done += unitBytes(tiles) * int64_t(tiles.getUnits());
-    } else if (failed(lowerPhaseOp(e, op))) {
+    if (!isa<step::TilesOp>(op) && failed(lowerPhaseOp(e, op)))
       return failure();
-    }
   }
-  return success();
+  if (tiles.empty())
+    return success();
+  bool ok = true;
+  auto runAll = [&](Value lo, Value hi) {
+    int64_t done = 0;
+    for (step::TilesOp run : tiles) {
+      e.loc = run.getLoc();
+      ok &= succeeded(lowerTiles(e, run, done, lo, hi));
+      done += unitBytes(run) * int64_t(run.getUnits());
+    }
+  };
+  if (total < kSharedEnd)
+    runAll(shareAt(e, work, e.tid), shareAt(e, work, e.addC(e.tid, 1)));
+  else
+    emitSharedEnd(e, work, runAll);
+  return success(ok);
+}
+
+/// The phase's work in bytes of weights; none where it computes logits that are
+/// not wanted.
+Value Lowering::workOf(Emitter &e, step::PhaseOp phase, int64_t total) {
+  Value work = e.c(total);
+  WalkResult logits =
+      phase.walk([](step::LogitsOp) { return WalkResult::interrupt(); });
+  if (!logits.wasInterrupted())
+    return work;
+  Value flags = e.ctxField(e.i32(), offsetof(sparkc_ctx, flags));
+  Value skip = e.cmp(arith::CmpIPredicate::ne,
+                     arith::AndIOp::create(b, e.loc, flags,
+                                           e.c(e.i32(), SPARKC_CTX_NO_LOGITS)),
+                     e.c(e.i32(), 0));
+  return e.select(skip, e.c(0), work);
+}
+
+/// Every thread does the first 7/8 of its own share; the ends of the shares are
+/// cut in pieces that whoever is done takes, so that no thread waits long for
+/// one whose processor was slower.
+void Lowering::emitSharedEnd(Emitter &e, Value work,
+                             llvm::function_ref<void(Value, Value)> run) {
+  Value alone = e.cmp(arith::CmpIPredicate::eq, e.n, e.c(1));
+  Value pieces = e.mulC(e.n, kPieces);
+  auto endOfOwn = [&](Value thread) {
+    Value lo = shareAt(e, work, thread);
+    Value hi = shareAt(e, work, e.addC(thread, 1));
+    return std::pair{e.sub(hi, e.divC(e.sub(hi, lo), 8)), hi};
+  };
+  scf::WhileOp::create(
+      b, e.loc, TypeRange{e.i64()}, ValueRange{e.c(-1)},
+      [&](OpBuilder &, Location, ValueRange args) {
+        Value more =
+            e.cmp(arith::CmpIPredicate::slt, args[0], pieces);
+        scf::ConditionOp::create(b, e.loc, more, args);
+      },
+      [&](OpBuilder &, Location, ValueRange args) {
+        Value own = e.cmp(arith::CmpIPredicate::slt, args[0], e.c(0));
+        Value piece = e.select(own, e.c(0), args[0]);
+        Value owner = e.select(
+            own, e.tid, arith::RemUIOp::create(b, e.loc, piece, e.n));
+        Value index = e.udiv(piece, e.n);
+        auto [from, to] = endOfOwn(owner);
+        Value length = e.sub(to, from);
+        Value pieceLo = e.add(from, e.divC(e.mul(length, index), kPieces));
+        Value pieceHi =
+            e.add(from, e.divC(e.mul(length, e.addC(index, 1)), kPieces));
+        Value lo = e.select(own, shareAt(e, work, e.tid), pieceLo);
+        Value hi = e.select(own, e.select(alone, to, from), pieceHi);
+        run(lo, hi);
+        auto next = scf::IfOp::create(
+            b, e.loc, alone,
+            [&](OpBuilder &, Location) { scf::YieldOp::create(b, e.loc, pieces); },
+            [&](OpBuilder &, Location) {
+              Value claim = emitClaim(e);
+              scf::YieldOp::create(b, e.loc, claim);
+            });
+        scf::YieldOp::create(b, e.loc, next.getResults());
+      });
 }
 
 LogicalResult Lowering::lowerPhaseOp(Emitter &e, Operation &op) {

@@ -37,7 +37,8 @@ struct Words {
       : e(e), base(e.ctxField(e.ptr(), offsetof(sparkc_ctx, barrier))),
         arrived(e.at(base, offsetof(sparkc_barrier, arrived))),
         generation(e.at(base, offsetof(sparkc_barrier, generation))),
-        sleepers(e.at(base, offsetof(sparkc_barrier, sleepers))) {}
+        sleepers(e.at(base, offsetof(sparkc_barrier, sleepers))),
+        claimed(e.at(base, offsetof(sparkc_barrier, claimed))) {}
 
   Value read(Value word, AtomicOrdering order) {
     return LLVM::LoadOp::create(e.b, e.loc, e.i32(), word, 4,
@@ -68,7 +69,7 @@ struct Words {
   }
 
   Emitter &e;
-  Value base, arrived, generation, sleepers;
+  Value base, arrived, generation, sleepers, claimed;
 };
 
 } // namespace
@@ -90,6 +91,7 @@ static Value notNull(Emitter &e, Value pointer) {
 
 static void emitLastToArrive(Emitter &e, Words &words, Value generation) {
   words.write(e.c(e.i32(), 0), words.arrived, AtomicOrdering::monotonic);
+  words.write(e.c(e.i32(), 0), words.claimed, AtomicOrdering::monotonic);
   words.write(e.addC(generation, 1), words.generation, AtomicOrdering::seq_cst);
   Value sleepers = words.read(words.sleepers, AtomicOrdering::seq_cst);
   e.ifThen(e.cmp(CmpIPredicate::ne, sleepers, e.c(e.i32(), 0)), [&] {
@@ -143,6 +145,12 @@ static void emitWait(Emitter &e, Words &words, Value generation) {
         emitWhileSame(
             e, words, generation, [&](Value) { return always; }, pause);
       });
+}
+
+Value sparkc::emitClaim(Emitter &e) {
+  Words words(e);
+  return e.toI64(
+      words.change(AtomicBinOp::add, words.claimed, AtomicOrdering::monotonic));
 }
 
 void sparkc::emitBarrier(Emitter &e, Value prefetch, Value bytes) {

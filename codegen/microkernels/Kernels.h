@@ -125,6 +125,9 @@ std::pair<mlir::Value, mlir::Value> emitRotate(Emitter &e, mlir::Value a,
 /// the builder at its entry.
 void emitBarrier(Emitter &e, mlir::Value prefetch, mlir::Value bytes);
 
+/// Takes the next piece of the phase's end: 0, 1, ... since the last barrier.
+mlir::Value emitClaim(Emitter &e);
+
 //===--- Cache addressing (Attention.cpp) ----------------------------------===//
 
 /// Where positions of a KV cache lie: bytes from the cache's start.

@@ -54,6 +54,8 @@ typedef struct sparkc_barrier {
   uint32_t pad1[15];
   uint32_t sleepers; /**< threads inside ctx->wait */
   uint32_t pad2[15];
+  uint32_t claimed; /**< pieces of the phase's end that threads have taken */
+  uint32_t pad3[15];
 } sparkc_barrier;
 
 /** One timestamp pair of a profile entry, in TSC cycles. */
