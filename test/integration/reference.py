@@ -56,8 +56,11 @@ def attention(q, k, v, window):
     return out
 
 
-def forward(config, tensors, tokens):
-    """config.json and stored tensors (harness.read_model) -> logits [T, V]."""
+def forward(config, tensors, tokens, activation=lambda name, x: x):
+    """config.json and stored tensors (harness.read_model) -> logits [T, V].
+
+    activation(name, x) is what the linear of that name (layers.3.out_proj,
+    lm_head) multiplies with in place of x [T, K]."""
     weights = {name: to_float64(*t) for name, t in tensors.items()}
     Q, K, D = (config[k] for k in ("num_attention_heads", "num_key_value_heads", "head_dim"))
     eps = config["rms_norm_eps"]
@@ -67,20 +70,24 @@ def forward(config, tensors, tokens):
         def weight(name):
             return weights[f"model.layers.{number}.{name}.weight"]
 
+        def linear(name, x):
+            x = activation(f"layers.{number}.{name.rpartition('.')[2]}", x)
+            return x @ weight(name).T
+
         rope = config["rope_parameters"][kind]
         width = int(D * rope["partial_rotary_factor"])
         window = config["sliding_window"] if kind == "sliding_attention" else None
 
         n = rms_norm(x, weight("input_layernorm"), eps)
-        qkv = (n @ weight("self_attn.q_k_v_proj").T).reshape(len(x), Q + 2 * K, D)
+        qkv = linear("self_attn.q_k_v_proj", n).reshape(len(x), Q + 2 * K, D)
         q, k, v = np.split(qkv, [Q, Q + K], axis=1)
         o = attention(rotate(q, rope["rope_theta"], width),
                       rotate(k, rope["rope_theta"], width), v, window)
-        o *= sigmoid(n @ weight("self_attn.g_proj").T)[:, :, None]
-        x = x + o.reshape(len(x), Q * D) @ weight("self_attn.out_proj").T
+        o *= sigmoid(linear("self_attn.g_proj", n))[:, :, None]
+        x = x + linear("self_attn.out_proj", o.reshape(len(x), Q * D))
 
         n = rms_norm(x, weight("post_attention_layernorm"), eps)
-        hidden = gelu(n @ weight("mlp.gate_proj").T) * (n @ weight("mlp.up_proj").T)
-        x = x + hidden @ weight("mlp.down_proj").T
+        hidden = gelu(linear("mlp.gate_proj", n)) * linear("mlp.up_proj", n)
+        x = x + linear("mlp.down_proj", hidden)
     head = embedding if config["tie_word_embeddings"] else weights["lm_head.weight"]
-    return rms_norm(x, weights["model.norm.weight"], eps) @ head.T
+    return activation("lm_head", rms_norm(x, weights["model.norm.weight"], eps)) @ head.T

@@ -71,6 +71,8 @@ inline bool hostRuns(const TargetSpec &spec) {
   switch (spec.isa) {
   case SPARKC_ISA_AVX2:
     return v3;
+  case SPARKC_ISA_AVXVNNI:
+    return v3 && __builtin_cpu_supports("avxvnni");
   case SPARKC_ISA_AVX512:
     return v4;
   case SPARKC_ISA_AVX512VNNI:

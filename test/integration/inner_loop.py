@@ -1,0 +1,184 @@
+"""The loops that stream weights, as AVX-512-VNNI builds have them.
+
+usage: inner_loop.py
+
+Disassembles builds with LLVM's objdump (they need not run here). In each linear
+phase, a 4-bit line is one load, one and, one shift and and, and two vpdpbusd
+whose activation is a broadcast from memory; and nothing is spilled.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import random_models
+from harness import SPARK_TINY, Failures, compile_model, tool
+
+OBJDUMP = next((path for path in ("/usr/lib/llvm-22/bin/llvm-objdump",
+                                  shutil.which("llvm-objdump")) if path and os.path.exists(path)),
+               None)
+PHASES = [f"layer.{kind}.{phase}" for kind in ("sliding", "full")
+          for phase in ("q_k_v_proj", "out_proj", "gate_proj", "down_proj")] + ["step.head"]
+BATCH = 4  # groups that the loop takes at once
+# Two batches and more wherever K is.
+LONG = dict(hidden=512, inter=1024, heads=2, kv=1, head_dim=256, vocab=32,
+            layers=["sliding_attention", "full_attention"], window=64, rotary=(1.0, 0.25),
+            context=128, T=1)
+MEMORY = re.compile(r"(?:-?0x[0-9a-f]+)?\([^)]*\)")
+STACK = re.compile(r"\(%r[sb]p")
+
+
+class Instruction:
+    def __init__(self, address, text):
+        self.address, self.text = address, text
+        self.name, _, rest = text.partition("\t")
+        # Operands in AT&T order, the destination last; commas in parentheses
+        # belong to an address.
+        self.operands = re.findall(r"(?:[^,(]|\([^)]*\))+", rest.split("#")[0].strip())
+        self.operands = [operand.strip() for operand in self.operands]
+
+    @property
+    def memory(self):
+        """The operand in memory, if there is one."""
+        return next((o for o in self.operands if MEMORY.search(o)), None)
+
+    @property
+    def is_whole_load(self):
+        """Reads 64 bytes."""
+        return (self.memory is not None and "{1to" not in self.memory
+                and self.operands[-1].startswith("%zmm")
+                and not re.match(r"vp?(movzx|movsx|broadcast)|vcvtph2ps|vcvt.*ph", self.name))
+
+    @property
+    def is_store(self):
+        """Writes a vector."""
+        return (self.memory is not None and self.name.startswith("v")
+                and self.memory == self.operands[-1])
+
+    @property
+    def is_spill(self):
+        """Keeps or fetches a vector on the stack; broadcasts read activations."""
+        if not (self.memory and STACK.search(self.memory) and self.name.startswith("v")):
+            return False
+        return self.is_store or "{1to" not in self.memory and "broadcast" not in self.name
+
+
+def functions(so):
+    """name -> instructions."""
+    text = subprocess.run([OBJDUMP, "--disassemble", "--no-show-raw-insn", so], check=True,
+                          capture_output=True, text=True).stdout
+    found = collections.defaultdict(list)
+    name = None
+    for line in text.splitlines():
+        if match := re.match(r"[0-9a-f]+ <(.*)>:$", line):
+            name = match[1]
+        elif match := re.match(r"\s*([0-9a-f]+):\s+(.*)$", line):
+            found[name].append(Instruction(int(match[1], 16), match[2]))
+    return found
+
+
+def inner_loops(code):
+    """The innermost loops: runs from a jump's target back to the jump."""
+    loops = []
+    for i, instruction in enumerate(code):
+        if instruction.name.startswith("j"):
+            target = int(instruction.operands[0].split()[0], 16)
+            if target <= instruction.address:
+                begin = next(j for j, other in enumerate(code) if other.address >= target)
+                loops.append((begin, i))
+    return [code[begin:end + 1] for begin, end in loops
+            if not any((b, e) != (begin, end) and begin <= b and e <= end for b, e in loops)]
+
+
+def lines_expected(step, bits):
+    """Phase -> lines of tiles that stand in its function: of each run, of each
+    tile of a pair, a batch where there are whole ones and the rest behind it."""
+    expected = collections.Counter()
+    function = phase = None
+    for line in step.splitlines():
+        if match := re.match(r'\s*step.func (?:entry )?@([\w.]+)', line):
+            function = match[1]
+        elif match := re.match(r'\s*step.phase "(\w+)"', line):
+            phase = f"{function}.{match[1]}"
+        elif match := re.match(
+                rf'\s*step.tiles .* layout "tile16_q{bits}" cols (\d+) group (\d+)', line):
+            cols, group = int(match[1]), int(match[2])
+            groups = -(-cols // group)
+            bodies = groups % BATCH + (BATCH if groups >= BATCH else 0)
+            expected[phase] += bodies * group * bits // 32 * (2 if " paired" in line else 1)
+    return expected
+
+
+def check(failures, name, so, step, bits):
+    code = functions(so)
+    expected = lines_expected(step, bits)
+    loops_over_k = 0
+    for phase in PHASES:
+        if phase not in code:
+            continue
+        dots = [i for i in code[phase] if i.name == "vpdpbusd"]
+        # Of Q5 and Q6 some lines are planes, which no product reads.
+        code_lines = expected[phase] * {4: 4, 5: 4, 6: 4, 8: 8}[bits] // bits
+        per_line = 1 if bits == 8 else 2
+        what = f"{name} q{bits}, {phase}"
+        failures.check(dots and len(dots) == code_lines * per_line,
+                       f"{what}: {len(dots)} vpdpbusd for {code_lines} lines of codes")
+        broadcast = [i for i in dots if "{1to16}" in i.operands[0] and MEMORY.search(i.operands[0])]
+        failures.check(len(broadcast) == len(dots),
+                       f"{what}: {len(broadcast)} of {len(dots)} with a broadcast memory operand")
+        for loop in inner_loops(code[phase]):
+            lines = sum(i.name == "vpdpbusd" for i in loop) // per_line
+            if not lines:
+                continue
+            # Where K is short its loop has been unrolled into the one over
+            # tiles, and the epilogue follows.
+            over_k = not any(i.is_store for i in loop)
+            loops_over_k += over_k
+            what = f"{name} q{bits}, {phase}, loop of {lines} lines" + (", of K" if over_k else "")
+            spills = [i.text for i in loop if i.is_spill]
+            failures.check(not spills, f"{what}: spills {spills or 'nothing'}")
+            if bits != 4:
+                continue
+            names = collections.Counter(
+                "vpand" if i.name in ("vpandd", "vpandq", "vpand")
+                else "vpsrl" if i.name in ("vpsrld", "vpsrlw", "vpsrlq")
+                else "load" if i.is_whole_load else i.name for i in loop)
+            for kind, count in (("load", lines), ("vpand", 2 * lines), ("vpsrl", lines)):
+                good = names[kind] == count if over_k else count <= names[kind] <= count + 10
+                failures.check(good, f"{what}: {names[kind]} {kind}")
+            if over_k:
+                # A prefetch a line and three for the head; two zeroed sums and
+                # eight instructions a group; addresses and the jump.
+                most = lines + 3 + 10 * BATCH + 8
+                others = sum(names.values()) - 6 * lines
+                failures.check(others <= most, f"{what}: {others} other instructions of {most}")
+    return loops_over_k
+
+
+def main():
+    if not OBJDUMP:
+        sys.exit("FAILED llvm-objdump is not installed")
+    failures = Failures()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        random_models.make(folder / "long", **LONG)
+        for name, model in (("spark-tiny", SPARK_TINY), ("long", folder / "long")):
+            for bits in (4, 5, 6, 8):
+                options = ("--weights", f"q{bits}", "--mcpu", "cascadelake")
+                so = compile_model(model, folder / f"{name}-q{bits}.so", "--quiet", *options)
+                step = tool("sparkc", model, "--emit=step", *options).stdout.decode()
+                loops = check(failures, name, so, step, bits)
+                # Only down_proj of spark-tiny has more than one batch of groups.
+                least = 2 if name == "spark-tiny" else 7
+                failures.check(loops >= least, f"{name} q{bits}: {loops} loops of K")
+    return failures.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
