@@ -329,6 +329,43 @@ def StepPrefetch : Pass<"step-prefetch", "::mlir::ModuleOp"> {
   }];
 }
 
+def StepAddPrefill : Pass<"step-add-prefill", "::mlir::ModuleOp"> {
+  let summary = "Adds the entry that reads blocks of tokens";
+  let description = [{
+    For a `prefill_block` above 1 in `spark.config`, every `step.func` gets a
+    twin that works on up to so many tokens: `@prefill` of `@step`,
+    `@NAME.prefill` of the others. A phase of tiles becomes two with a barrier
+    in between: its prologue for each token, split by token, then its tiles,
+    each times all tokens, with the same epilogues. Slots get a row a token.
+    The head is there twice: for the last token and for all.
+
+    ```mlir
+    step.phase "down" linear {
+      %x = step.view @gate.0 : !step.vec<256>
+      %q = step.quantize %x : !step.vec<256> -> !step.qvec<256, 64>
+      step.tiles %q at 4096 layout "tile16_q4" cols 256 group 64 units 8 { ... }
+    }
+    ```
+
+    gives
+
+    ```mlir
+    step.phase "down.in" other {
+      step.tokens {
+        %x = step.view @gate.0 : !step.vec<256>
+        %q = step.quantize %x : !step.vec<256> -> !step.qvec<256, 64>
+        step.put %q, @block.activations : !step.qvec<256, 64>
+      }
+    }
+    step.barrier
+    step.phase "down" linear {
+      %b = step.block_view @block.activations : !step.block<256, 64>
+      step.tiles %b at 4096 layout "tile16_q4" cols 256 group 64 units 8 { ... }
+    }
+    ```
+  }];
+}
+
 def StepSelectMicrokernel
     : Pass<"step-select-microkernel", "::mlir::ModuleOp"> {
   let summary = "Names the kernel of every step.tiles";

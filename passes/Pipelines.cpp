@@ -42,8 +42,9 @@ void sparkc::buildSchedulePipeline(OpPassManager &pm,
   // step (and the weights and config of spark)
   pm.addPass(createSparkToStep());
   pm.addPass(createStepMergeBarriers());
-  pm.addPass(createStepPlanArena());
   pm.addPass(createStepPrefetch());
+  pm.addPass(createStepAddPrefill());
+  pm.addPass(createStepPlanArena());
 }
 
 void sparkc::buildCodegenPipeline(OpPassManager &pm,

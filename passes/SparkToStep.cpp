@@ -159,7 +159,7 @@ FlatSymbolRefAttr Scheduler::slot(StringRef name, step::AffineAttr size) {
   if (it == slots.end()) {
     OpBuilder b(graph);
     auto op = step::SlotOp::create(b, NameLoc::get(b.getStringAttr(name)), name,
-                                   size, IntegerAttr());
+                                   size, IntegerAttr(), IntegerAttr());
     it = slots.try_emplace(name, op).first;
   }
   step::SlotOp op = it->second;

@@ -21,6 +21,15 @@ struct StepSelectMicrokernel
     : sparkc::impl::StepSelectMicrokernelBase<StepSelectMicrokernel> {
   using StepSelectMicrokernelBase::StepSelectMicrokernelBase;
 
+  static StringRef select(step::TilesOp tiles, unsigned level) {
+    if (mlir::isa<step::BlockType>(tiles.getActivation().getType())) {
+      auto *kernel = selectBlockKernel(tiles.getLayout(), level);
+      return kernel ? kernel->name : "";
+    }
+    auto *kernel = selectTileKernel(tiles.getLayout(), level);
+    return kernel ? kernel->name : "";
+  }
+
   void runOnOperation() override {
     std::optional<unsigned> level = isaFromName(isa);
     if (!level) {
@@ -28,13 +37,13 @@ struct StepSelectMicrokernel
       return signalPassFailure();
     }
     WalkResult result = getOperation().walk([&](step::TilesOp tiles) {
-      const TileKernel *kernel = selectTileKernel(tiles.getLayout(), *level);
-      if (!kernel) {
+      StringRef kernel = select(tiles, *level);
+      if (kernel.empty()) {
         tiles.emitOpError() << "no kernel reads layout '" << tiles.getLayout()
                             << "' on " << isa;
         return WalkResult::interrupt();
       }
-      tiles.setKernel(StringRef(kernel->name));
+      tiles.setKernel(kernel);
       return WalkResult::advance();
     });
     if (result.wasInterrupted())

@@ -5,27 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decode: items are (KV head, chunk of keys at an absolute position). A lane is
-// a key while scores are taken, a dim while values are summed, so no sum over
-// dims or keys crosses lanes but the sum of a chunk's weights. All query heads
-// of the group share each K and V line.
+// Decode: items are (KV head, chunk of keys at an absolute position), each with
+// all query heads of the group. Their records are folded later.
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/microkernels/Kernels.h"
+#include "codegen/microkernels/AttentionRows.h"
 #include "codegen/microkernels/Math.h"
-#include "sparkc_abi.h"
 #include <limits>
 
 using namespace mlir;
 using namespace sparkc;
-
-using arith::CmpIPredicate;
-
-/// Query heads whose accumulators stay in registers together.
-static constexpr int64_t kHeadBlock = 8;
-/// Accumulators that may be live at once.
-static constexpr int64_t kAccumulators = 16;
 
 CacheAddress::CacheAddress(Emitter &e, step::CacheAttr cache)
     : e(e), heads(cache.getHeads()), dim(cache.getHeadDim()),
@@ -60,179 +50,15 @@ std::pair<Value, Value> sparkc::emitChunkRange(Emitter &e, int64_t window,
   return {first, e.addC(e.sub(last, first), 1)};
 }
 
-namespace {
-
-/// One item: chunk `c` for the query heads [head0, head0 + heads) of KV head
-/// `kvHead`.
-struct Item {
-  Emitter &e;
-  const AttentionShape &shape;
-  CacheAddress &cache;
-  Value kvHead, chunkSlot, keyLo, keyHi;
-  int64_t heads;
-  /// First query head's q, the room for its scores, its record.
-  Value query, scores, record;
-
-  int64_t dim() const { return cache.dim; }
-  int64_t recordBytes() const { return 4 * step::partialFloats(dim()); }
-  Value scoresOf(int64_t g, Value key) {
-    return e.at(scores, e.add(e.c(g * shape.chunk * 4), e.mulC(key, 4)));
-  }
-
-  SmallVector<Value> emitScores();
-  SmallVector<Value> emitWeights(ValueRange maxima);
-  void emitValues();
-  void emit();
-};
-
-} // namespace
-
-/// Masked scores of the chunk to `scores`; returns their maxima (scalars).
-SmallVector<Value> Item::emitScores() {
-  // One chain of products a head where there are enough heads, else more.
-  int64_t chains = std::max<int64_t>(1, 4 / heads);
-  while (dim() % chains)
-    chains /= 2;
-  Value minusInf =
-      e.fconst(e.v16f32(), -std::numeric_limits<double>::infinity());
-  Value blockLo = e.divC(keyLo, kLanes);
-  Value blockHi = e.divC(e.addC(keyHi, kLanes - 1), kLanes);
-  Value keys = e.at(e.kv, cache.key(kvHead, chunkSlot));
-  VectorType ids = e.vec(e.i64());
-  SmallVector<int64_t> lanes(kLanes);
-  for (int64_t i = 0; i < kLanes; ++i)
-    lanes[i] = i;
-  Value lane = arith::ConstantOp::create(
-      e.b, e.loc, ids, DenseElementsAttr::get(ids, ArrayRef<int64_t>(lanes)));
-
-  SmallVector<Value> maxima = e.reduce(
-      blockLo, blockHi, 1, SmallVector<Value>(heads, minusInf),
-      [&](Value block, ValueRange carried) {
-        Value line = e.at(keys, e.mulC(block, kLanes * dim() * cache.bytes));
-        SmallVector<Value> sums(heads * chains, e.zero16());
-        sums = e.reduceUnrolled(
-            dim() / chains, std::max<int64_t>(1, 4 / chains), sums,
-            [&](Value i, ValueRange in) {
-              SmallVector<Value> next(in);
-              for (int64_t ch = 0; ch < chains; ++ch) {
-                Value d = e.addC(e.mulC(i, chains), ch);
-                Value k = e.loadAsF32(
-                    cache.element,
-                    e.at(line, e.mulC(d, kLanes * cache.bytes)), true);
-                for (int64_t g = 0; g < heads; ++g) {
-                  Value q = e.load(
-                      e.f32(), e.at(query, e.addC(e.mulC(d, 4), g * dim() * 4)),
-                      true);
-                  Value &sum = next[g * chains + ch];
-                  sum = e.fma(k, e.broadcast(q), sum);
-                }
-              }
-              return next;
-            });
-        Value id = arith::AddIOp::create(
-            e.b, e.loc, lane, e.broadcast(e.mulC(block, kLanes)));
-        Value seen = arith::AndIOp::create(
-            e.b, e.loc, e.cmp(CmpIPredicate::uge, id, e.broadcast(keyLo)),
-            e.cmp(CmpIPredicate::ult, id, e.broadcast(keyHi)));
-        SmallVector<Value> next;
-        for (int64_t g = 0; g < heads; ++g) {
-          Value sum = sums[g * chains];
-          for (int64_t ch = 1; ch < chains; ++ch)
-            sum = e.fadd(sum, sums[g * chains + ch]);
-          Value score = e.select(
-              seen, e.fmul(sum, e.fconst(e.v16f32(), shape.scale)), minusInf);
-          e.store(score, scoresOf(g, e.mulC(block, kLanes)));
-          next.push_back(buildMax(e.b, e.loc, score, carried[g]));
-        }
-        return next;
-      });
-  for (Value &m : maxima)
-    m = buildHorizontalMax16(e.b, e.loc, m);
-  return maxima;
-}
-
-/// exp(score - maximum) over `scores`; returns the sums (scalars).
-SmallVector<Value> Item::emitWeights(ValueRange maxima) {
-  SmallVector<Value> sums = e.reduce(
-      e.divC(keyLo, kLanes), e.divC(e.addC(keyHi, kLanes - 1), kLanes), 1,
-      SmallVector<Value>(heads, e.zero16()),
-      [&](Value block, ValueRange carried) {
-        SmallVector<Value> next;
-        for (int64_t g = 0; g < heads; ++g) {
-          Value address = scoresOf(g, e.mulC(block, kLanes));
-          Value p = buildExp(e.b, e.loc,
-                             e.fsub(e.load(e.v16f32(), address),
-                                    e.broadcast(maxima[g])));
-          e.store(p, address);
-          next.push_back(e.fadd(carried[g], p));
-        }
-        return next;
-      });
-  for (Value &s : sums)
-    s = buildHorizontalSum16(e.b, e.loc, s);
-  return sums;
-}
-
-/// Weighted sums of the values to the records.
-void Item::emitValues() {
-  int64_t vectors = cache.paddedDim / kLanes;
-  int64_t width = std::clamp<int64_t>(kAccumulators / heads, 1, vectors);
-  Value values = e.at(e.kv, cache.value(kvHead, chunkSlot));
-  int64_t rowBytes = cache.paddedDim * cache.bytes;
-  auto strip = [&](Value firstVector, int64_t count) {
-    SmallVector<Value> sums = e.reduce(
-        keyLo, keyHi, 1, SmallVector<Value>(heads * count, e.zero16()),
-        [&](Value key, ValueRange in) {
-          SmallVector<Value> next(in);
-          Value row = e.at(
-              values, e.add(e.mulC(key, rowBytes),
-                            e.mulC(firstVector, kLanes * cache.bytes)));
-          SmallVector<Value> p;
-          for (int64_t g = 0; g < heads; ++g)
-            p.push_back(e.broadcast(e.load(e.f32(), scoresOf(g, key))));
-          for (int64_t i = 0; i < count; ++i) {
-            Value v = e.loadAsF32(cache.element,
-                                  e.at(row, i * kLanes * cache.bytes), true);
-            for (int64_t g = 0; g < heads; ++g)
-              next[g * count + i] = e.fma(p[g], v, next[g * count + i]);
-          }
-          return next;
-        });
-    for (int64_t g = 0; g < heads; ++g)
-      for (int64_t i = 0; i < count; ++i)
-        e.store(sums[g * count + i],
-                e.at(record, e.add(e.mulC(firstVector, kLanes * 4),
-                                   e.c(g * recordBytes() + i * kLanes * 4))),
-                true);
-  };
-  int64_t whole = vectors / width * width;
-  e.loop(e.c(0), e.c(whole), width, [&](Value v) { strip(v, width); });
-  if (whole < vectors)
-    strip(e.c(whole), vectors - whole);
-}
-
-void Item::emit() {
-  SmallVector<Value> maxima = emitScores();
-  SmallVector<Value> sums = emitWeights(maxima);
-  emitValues();
-  for (int64_t g = 0; g < heads; ++g) {
-    Value tail = e.at(record, g * recordBytes() + cache.paddedDim * 4);
-    e.store(maxima[g], tail, true);
-    e.store(sums[g], e.at(tail, 4), true);
-  }
-}
-
 void sparkc::emitAttention(Emitter &e, const AttentionShape &shape, Value query,
                            Value partials) {
   CacheAddress cache(e, shape.cache);
   int64_t group = shape.heads / cache.heads;
-  Value scores = e.stack(std::min(group, kHeadBlock) * shape.chunk * 4);
   auto [firstChunk, chunks] = emitChunkRange(e, shape.window, shape.chunk);
   Value seen = e.addC(e.pos(), 1);
   Value firstKey =
-      shape.window
-          ? e.sub(e.umax(seen, e.c(shape.window)), e.c(shape.window))
-          : e.c(0);
+      shape.window ? e.sub(e.umax(seen, e.c(shape.window)), e.c(shape.window))
+                   : e.c(0);
   auto [lo, hi] = e.share(e.mulC(chunks, cache.heads));
   int64_t recordBytes = 4 * step::partialFloats(cache.dim);
 
@@ -242,23 +68,31 @@ void sparkc::emitAttention(Emitter &e, const AttentionShape &shape, Value query,
     Value start = e.mulC(e.add(firstChunk, relative), shape.chunk);
     Value keyLo = e.sub(e.umax(firstKey, start), start);
     Value keyHi = e.umin(e.sub(seen, start), e.c(shape.chunk));
-    for (int64_t g = 0; g < group; g += kHeadBlock) {
+    for (int64_t g = 0; g < group; g += kRowBlock) {
+      int64_t heads = std::min(group - g, kRowBlock);
       Value head = e.addC(e.mulC(kvHead, group), g);
-      Value record = e.at(
-          partials, e.mulC(e.add(e.mulC(relative, shape.heads), head),
-                           recordBytes));
-      Item item{e,
-                shape,
-                cache,
-                kvHead,
-                cache.slotOf(start),
-                keyLo,
-                keyHi,
-                std::min(group - g, kHeadBlock),
-                e.at(query, e.mulC(head, cache.dim * 4)),
-                scores,
-                record};
-      item.emit();
+      Value records =
+          e.at(partials,
+               e.mulC(e.add(e.mulC(relative, shape.heads), head), recordBytes));
+      AttentionRows rows(e, shape, cache, heads, 1);
+      rows.kvHead = kvHead;
+      rows.chunkSlot = cache.slotOf(start);
+      rows.ranges.push_back({keyLo, keyHi});
+      Value first = e.at(query, e.mulC(head, cache.dim * 4));
+      for (int64_t h = 0; h < heads; ++h)
+        rows.queries.push_back(e.at(first, h * cache.dim * 4));
+      SmallVector<Value> maxima, sums;
+      rows.emitWeights(maxima, sums);
+      rows.emitValues([&](int64_t h, Value vector, Value o) {
+        e.store(o,
+                e.at(records, e.add(e.c(h * recordBytes), e.mulC(vector, 64))),
+                true);
+      });
+      for (int64_t h = 0; h < heads; ++h) {
+        Value tail = e.at(records, h * recordBytes + cache.paddedDim * 4);
+        e.store(maxima[h], tail, true);
+        e.store(sums[h], e.at(tail, 4), true);
+      }
     }
   });
 }
@@ -276,8 +110,8 @@ void sparkc::emitFold(Emitter &e, Value partials, int64_t heads,
         e.fconst(e.f32(), -std::numeric_limits<double>::infinity()),
         e.fconst(e.f32(), 0)};
     init.append(vectors, e.zero16());
-    SmallVector<Value> folded = e.reduce(
-        e.c(0), chunks, 1, init, [&](Value c, ValueRange in) {
+    SmallVector<Value> folded =
+        e.reduce(e.c(0), chunks, 1, init, [&](Value c, ValueRange in) {
           Value record = e.at(records, e.mulC(c, heads * recordBytes));
           Value tail = e.at(record, alignTo16(headDim) * 4);
           Value m = e.load(e.f32(), tail, true);

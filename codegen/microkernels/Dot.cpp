@@ -1,4 +1,4 @@
-//===- Dot.cpp - A tile of rows times the activation ----------------------===//
+//===- Dot.cpp - Tiles of floats times activations ------------------------===//
 //
 // Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,128 +7,115 @@
 //
 // Lanes are rows, so no sum crosses lanes. The products of column k go to chain
 // k mod 4, in order of k; the result is (c0 + c1) + (c2 + c3). So a bf16 weight
-// gives the same bits stored as bf16 or as f32.
+// gives the same bits stored as bf16 or as f32, and a token the same bits alone
+// or in a block.
 //
 //===----------------------------------------------------------------------===//
 
 #include "codegen/microkernels/Kernels.h"
 #include "codegen/microkernels/Math.h"
+#include "codegen/weights/PackedLayout.h"
 #include "sparkc_abi.h"
 
 using namespace mlir;
 using namespace sparkc;
 
-static Value sumChains(Emitter &e, ValueRange c) {
-  return e.fadd(e.fadd(c[0], c[1]), e.fadd(c[2], c[3]));
-}
-
-static Value activation(Emitter &e, Value x, Value k) {
-  return e.broadcast(e.load(e.f32(), e.at(x, e.mulC(k, 4))));
-}
-
-/// Walks the columns four at a time; `group` adds columns k .. k+count-1 to the
-/// chains.
-static Value
-emitColumns(Emitter &e, int64_t cols,
-            llvm::function_ref<void(Value k, int64_t count,
-                                    SmallVectorImpl<Value> &chains)>
-                group) {
-  SmallVector<Value> chains(4, e.zero16());
-  chains = e.reduceUnrolled(cols / 4, 4, chains, [&](Value i, ValueRange in) {
-    SmallVector<Value> next(in);
-    group(e.mulC(i, 4), 4, next);
-    return next;
-  });
-  if (cols % 4)
-    group(e.c(cols / 4 * 4), cols % 4, chains);
-  return sumChains(e, chains);
-}
-
-static Value dotF32(Emitter &e, const TileOperands &in) {
-  return emitColumns(
-      e, in.cols, [&](Value k, int64_t count, SmallVectorImpl<Value> &chains) {
-        Value line = e.at(in.tile, e.mulC(k, 64));
-        Value xs = e.at(in.x, e.mulC(k, 4));
-        for (int64_t i = 0; i < count; ++i)
-          chains[i] = e.fma(e.load(e.v16f32(), e.at(line, 64 * i), false, 64),
-                            activation(e, xs, e.c(i)), chains[i]);
-      });
-}
-
-static Value dotBF16(Emitter &e, const TileOperands &in) {
+/// Columns k .. k+count-1 of a tile of floats, k a multiple of 4.
+static SmallVector<Value> loadColumns(Emitter &e, Layout layout, Value tile,
+                                      Value k, int64_t count) {
+  SmallVector<Value> columns;
+  if (layout == Layout::Tile16F32) {
+    Value line = e.at(tile, e.mulC(k, 64));
+    for (int64_t i = 0; i < count; ++i)
+      columns.push_back(e.load(e.v16f32(), e.at(line, 64 * i), false, 64));
+    return columns;
+  }
   VectorType ints = e.vec(e.i32());
-  return emitColumns(
-      e, in.cols, [&](Value k, int64_t count, SmallVectorImpl<Value> &chains) {
-        Value line = e.at(in.tile, e.mulC(k, 32));
-        Value xs = e.at(in.x, e.mulC(k, 4));
-        for (int64_t i = 0; i < count; i += 2) {
-          // Column k in the low half of each lane, k + 1 in the high one.
-          Value pair = e.load(ints, e.at(line, 32 * i), false, 64);
-          Value low = arith::ShLIOp::create(e.b, e.loc, pair, e.c(ints, 16));
-          Value high = arith::AndIOp::create(e.b, e.loc, pair,
-                                             e.c(ints, int32_t(0xffff0000)));
-          Value halves[] = {low, high};
-          for (int64_t c = i; c < std::min(i + 2, count); ++c)
-            chains[c] = e.fma(
-                arith::BitcastOp::create(e.b, e.loc, e.v16f32(), halves[c - i]),
-                activation(e, xs, e.c(c)), chains[c]);
-        }
-      });
+  Value line = e.at(tile, e.mulC(k, 32));
+  for (int64_t i = 0; i < count; i += 2) {
+    // Column k in the low half of each lane, k + 1 in the high one.
+    Value pair = e.load(ints, e.at(line, 32 * i), false, 64);
+    Value low = arith::ShLIOp::create(e.b, e.loc, pair, e.c(ints, 16));
+    Value high =
+        arith::AndIOp::create(e.b, e.loc, pair, e.c(ints, int32_t(0xffff0000)));
+    for (Value half : {low, high})
+      columns.push_back(arith::BitcastOp::create(e.b, e.loc, e.v16f32(), half));
+  }
+  columns.resize(count);
+  return columns;
 }
 
-static constexpr std::pair<StringLiteral, unsigned> isas[] = {
-    {"avx2", SPARKC_ISA_AVX2},
-    {"avxvnni", SPARKC_ISA_AVXVNNI},
-    {"avx512", SPARKC_ISA_AVX512},
-    {"avx512vnni", SPARKC_ISA_AVX512VNNI},
-    {"amx", SPARKC_ISA_AMX},
+/// A tile times `tokens` activations, whose elements of one column lie side by
+/// side, columns `stride` bytes apart.
+static SmallVector<Value> emitProducts(Emitter &e, Layout layout, Value tile,
+                                       int64_t cols, Value x, int64_t stride,
+                                       int64_t tokens, bool shared) {
+  auto add = [&](Value k, int64_t count, SmallVectorImpl<Value> &chains) {
+    SmallVector<Value> columns = loadColumns(e, layout, tile, k, count);
+    Value xs = e.at(x, e.mulC(k, stride));
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t token = 0; token < tokens; ++token) {
+        Value &chain = chains[4 * token + i];
+        Value value = e.load(e.f32(), e.at(xs, i * stride + 4 * token), shared);
+        chain = e.fma(columns[i], e.broadcast(value), chain);
+      }
+  };
+  SmallVector<Value> chains(4 * tokens, e.zero16());
+  chains = e.reduceUnrolled(cols / 4, tokens == 1 ? 4 : 1, chains,
+                            [&](Value i, ValueRange in) {
+                              SmallVector<Value> next(in);
+                              add(e.mulC(i, 4), 4, next);
+                              return next;
+                            });
+  if (cols % 4)
+    add(e.c(cols / 4 * 4), cols % 4, chains);
+  SmallVector<Value> sums;
+  for (int64_t token = 0; token < tokens; ++token) {
+    ArrayRef<Value> c = ArrayRef(chains).slice(4 * token, 4);
+    sums.push_back(e.fadd(e.fadd(c[0], c[1]), e.fadd(c[2], c[3])));
+  }
+  return sums;
+}
+
+template <Layout layout> static Value dot(Emitter &e, const TileOperands &in) {
+  return emitProducts(e, layout, in.tile, in.cols, in.x, 4, 1, false)[0];
+}
+
+/// `together` tokens of a quad at once: as many as there are registers for.
+template <Layout layout, int64_t together>
+static void gemm(Emitter &e, const BlockOperands &in) {
+  QuadLayout quad(in.cols, 0);
+  int64_t tileBytes =
+      PackedMatrix::plain(layout, kTileRows, in.cols).tileBytes();
+  e.loop(e.c(0), in.count, 1, [&](Value tile) {
+    Value packed = e.at(in.tiles, e.mulC(tile, tileBytes));
+    Value out = e.at(in.f, e.mulC(tile, 64));
+    e.loop(e.c(0), e.mulC(in.quads, kQuad), together, [&](Value token) {
+      Value x = e.at(in.x, e.add(e.mulC(e.divC(token, kQuad), quad.bytes),
+                                 e.mulC(e.remC(token, kQuad), 4)));
+      SmallVector<Value> sums = emitProducts(e, layout, packed, in.cols, x,
+                                             4 * kQuad, together, true);
+      for (int64_t i = 0; i < together; ++i)
+        e.store(sums[i], e.at(out, e.mulC(e.addC(token, i), in.fRow)));
+    });
+  });
+}
+
+static const TileKernel tiles[] = {
+    {"dot_f32", "tile16_f32", SPARKC_ISA_AVX2, dot<Layout::Tile16F32>},
+    {"dot_bf16", "tile16_bf16", SPARKC_ISA_AVX2, dot<Layout::Tile16BF16>},
 };
 
-std::optional<unsigned> sparkc::isaFromName(StringRef name) {
-  for (auto &[known, isa] : isas)
-    if (name == known)
-      return isa;
-  return std::nullopt;
-}
+static const BlockKernel blocks[] = {
+    {"gemm_f32_avx2", "tile16_f32", SPARKC_ISA_AVX2,
+     gemm<Layout::Tile16F32, 1>},
+    {"gemm_bf16_avx2", "tile16_bf16", SPARKC_ISA_AVX2,
+     gemm<Layout::Tile16BF16, 1>},
+    {"gemm_f32_avx512", "tile16_f32", SPARKC_ISA_AVX512,
+     gemm<Layout::Tile16F32, kQuad>},
+    {"gemm_bf16_avx512", "tile16_bf16", SPARKC_ISA_AVX512,
+     gemm<Layout::Tile16BF16, kQuad>},
+};
 
-StringRef sparkc::isaName(unsigned isa) {
-  for (auto &[name, known] : isas)
-    if (isa == known)
-      return name;
-  return "unknown";
-}
-
-static SmallVector<TileKernel> makeTable() {
-  SmallVector<TileKernel> table{
-      {"dot_f32", "tile16_f32", SPARKC_ISA_AVX2, dotF32},
-      {"dot_bf16", "tile16_bf16", SPARKC_ISA_AVX2, dotBF16},
-  };
-  table.append(quantizedTileKernels().begin(), quantizedTileKernels().end());
-  return table;
-}
-
-ArrayRef<TileKernel> sparkc::tileKernels() {
-  static const SmallVector<TileKernel> table = makeTable();
-  return table;
-}
-
-const TileKernel *sparkc::findTileKernel(StringRef name) {
-  for (const TileKernel &kernel : tileKernels())
-    if (name == kernel.name)
-      return &kernel;
-  return nullptr;
-}
-
-/// AVX-512 machines without VNNI have no AVX-VNNI either.
-static bool runsOn(unsigned kernel, unsigned machine) {
-  return machine >= kernel &&
-         !(machine == SPARKC_ISA_AVX512 && kernel == SPARKC_ISA_AVXVNNI);
-}
-
-const TileKernel *sparkc::selectTileKernel(StringRef layout, unsigned isa) {
-  const TileKernel *best = nullptr;
-  for (const TileKernel &kernel : tileKernels())
-    if (layout == kernel.layout && runsOn(kernel.isa, isa))
-      best = &kernel;
-  return best;
-}
+ArrayRef<TileKernel> sparkc::floatTileKernels() { return tiles; }
+ArrayRef<BlockKernel> sparkc::floatBlockKernels() { return blocks; }

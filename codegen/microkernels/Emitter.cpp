@@ -158,12 +158,7 @@ void Emitter::storeFromF32(Type element, Value value, Value address, bool shared
 
 Value Emitter::stack(int64_t bytes) {
   OpBuilder::InsertionGuard guard(b);
-  Operation *op = b.getBlock()->getParentOp();
-  auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
-  if (!function)
-    function = op->getParentOfType<LLVM::LLVMFuncOp>();
-  Block &entry = function.getBody().front();
-  b.setInsertionPointToStart(&entry);
+  b.setInsertionPointToStart(entry);
   Value size = c(bytes);
   return LLVM::AllocaOp::create(b, loc, ptr(), i8(), size, /*alignment=*/64u);
 }
@@ -262,7 +257,13 @@ Value Emitter::ctxField(Type type, size_t offset) {
   return load(type, at(ctx, offset));
 }
 Value Emitter::arena() { return ctxField(ptr(), offsetof(sparkc_ctx, arena)); }
-Value Emitter::pos() { return ctxField(i64(), offsetof(sparkc_ctx, pos)); }
+Value Emitter::pos() {
+  Value first = ctxField(i64(), offsetof(sparkc_ctx, pos));
+  return token ? add(first, token) : first;
+}
+Value Emitter::tokenCount() {
+  return toI64(ctxField(i32(), offsetof(sparkc_ctx, n_tokens)));
+}
 Value Emitter::capacity() {
   return ctxField(i64(), offsetof(sparkc_ctx, capacity));
 }

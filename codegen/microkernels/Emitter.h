@@ -37,13 +37,17 @@ public:
   using Reduction = llvm::function_ref<llvm::SmallVector<mlir::Value>(
       mlir::Value i, mlir::ValueRange carried)>;
 
-  Emitter(mlir::OpBuilder &b, mlir::Location loc) : b(b), loc(loc) {}
+  /// The builder stands in the entry block of a function.
+  Emitter(mlir::OpBuilder &b, mlir::Location loc)
+      : b(b), loc(loc), entry(b.getInsertionBlock()) {}
 
   mlir::OpBuilder &b;
   mlir::Location loc;
 
   /// Arguments of the function.
   mlir::Value ctx, tid, n, weights, kv;
+  /// Which token of the block this is for; null where a call has one token.
+  mlir::Value token;
   /// Announce accesses to shared memory to ThreadSanitizer.
   bool sanitizeThread = false;
   /// First weight byte of this thread's share of the phase; null if unknown.
@@ -131,7 +135,9 @@ public:
   //===--- ctx -----------------------------------------------------------===//
   mlir::Value ctxField(mlir::Type type, size_t offset);
   mlir::Value arena();
+  /// Position of the token.
   mlir::Value pos();
+  mlir::Value tokenCount();
   mlir::Value capacity();
   /// a + b * capacity.
   mlir::Value affine(step::AffineAttr attr);
@@ -139,6 +145,8 @@ public:
   std::pair<mlir::Value, mlir::Value> share(mlir::Value total);
 
 private:
+  /// Where stack frames are made: loops under construction have no parent yet.
+  mlir::Block *entry;
   void announce(mlir::Value address, int64_t bytes, bool write);
 };
 

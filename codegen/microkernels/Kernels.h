@@ -17,7 +17,8 @@
 
 namespace sparkc {
 
-//===--- Prologue.cpp ------------------------------------------------------===//
+//===--- Prologue.cpp
+//------------------------------------------------------===//
 
 /// Where the parts of a !step.qvec lie, in bytes.
 struct QVecLayout {
@@ -45,11 +46,13 @@ void emitHeadGate(Emitter &e, mlir::Value in, mlir::Value gate, int64_t heads,
 void emitRopeTable(Emitter &e, mlir::Value frequencies, int64_t period,
                    mlir::Value out);
 
-/// Copies the token's embedding row (split over the threads) to `out`, f32.
+/// Copies the token's embedding row to `out`, f32: split over the threads, or
+/// all of it where the emitter stands at one token of a block.
 void emitEmbed(Emitter &e, mlir::Value weight, llvm::StringRef layout,
                int64_t hidden, mlir::Value out);
 
-//===--- Dot.cpp, QuantizedDot.cpp ------------------------------------------===//
+//===--- Dot.cpp, QuantizedDot.cpp
+//------------------------------------------===//
 
 /// A tile of 16 rows and the activation it is to be multiplied with.
 struct TileOperands {
@@ -77,7 +80,7 @@ struct TileKernel {
 std::optional<unsigned> isaFromName(llvm::StringRef name);
 llvm::StringRef isaName(unsigned isa);
 
-/// Those of the integer layouts (QuantizedDot.cpp).
+llvm::ArrayRef<TileKernel> floatTileKernels();
 llvm::ArrayRef<TileKernel> quantizedTileKernels();
 
 /// All of them; of two for one layout the later needs more of the machine.
@@ -86,7 +89,60 @@ const TileKernel *findTileKernel(llvm::StringRef name);
 /// The best for a layout on an instruction set; null if there is none.
 const TileKernel *selectTileKernel(llvm::StringRef layout, unsigned isa);
 
-//===--- Attention.cpp -----------------------------------------------------===//
+//===--- Dot.cpp, QuantizedGemm.cpp
+//----------------------------------------===//
+
+/// Row tiles that a call of a block kernel multiplies, tokens of a quad.
+constexpr int64_t kBlockTiles = 3;
+constexpr int64_t kQuad = 4;
+
+/// Up to three neighbouring tiles and the activations of a block of tokens.
+struct BlockOperands {
+  /// The first tile; `count` of them, 1 to 3, are there (i64).
+  mlir::Value tiles, count;
+  /// Quads of a !step.block in groups of `xGroup` (0: floats), and how many.
+  mlir::Value x, quads;
+  /// Takes the accumulators: 16 floats of tile i of token t at byte
+  /// t * fRow + 64 i; those of tiles past `count` mean nothing.
+  mlir::Value f;
+  int64_t fRow;
+  int64_t cols, group = 0, xGroup = 0;
+};
+
+/// A line of the table of block kernels. Each token's accumulators have the
+/// bits that the layout's tile kernel gives.
+struct BlockKernel {
+  const char *name;
+  const char *layout;
+  unsigned isa;
+  void (*build)(Emitter &e, const BlockOperands &operands);
+};
+
+llvm::ArrayRef<BlockKernel> floatBlockKernels();
+llvm::ArrayRef<BlockKernel> quantizedBlockKernels();
+/// All of them, in the order of tileKernels().
+llvm::ArrayRef<BlockKernel> blockKernels();
+const BlockKernel *findBlockKernel(llvm::StringRef name);
+const BlockKernel *selectBlockKernel(llvm::StringRef layout, unsigned isa);
+
+//===--- Block.cpp
+//----------------------------------------------------------===//
+
+/// Where the parts of a quad of a !step.block lie, in bytes.
+struct QuadLayout {
+  QuadLayout(int64_t size, int64_t group);
+  int64_t words, scales, sums, bytes;
+};
+
+/// Stores a token's activation (of a vec, or of a qvec in groups of `group`)
+/// to its lane of the quads at `block`.
+void emitPut(Emitter &e, mlir::Value x, int64_t size, int64_t group,
+             mlir::Value block);
+/// Copies `size` floats.
+void emitKeep(Emitter &e, mlir::Value x, int64_t size, mlir::Value out);
+
+//===--- Attention.cpp
+//-----------------------------------------------------===//
 
 struct AttentionShape {
   step::CacheAttr cache;
@@ -101,11 +157,18 @@ void emitAttention(Emitter &e, const AttentionShape &shape, mlir::Value query,
 void emitFold(Emitter &e, mlir::Value partials, int64_t heads, int64_t headDim,
               int64_t window, int64_t chunk, mlir::Value out);
 
+/// Attention of a block of tokens: rows of queries, `queryRow` bytes apart, to
+/// rows of outputs, with the bits of emitAttention and emitFold.
+void emitBlockAttention(Emitter &e, const AttentionShape &shape,
+                        mlir::Value query, int64_t queryRow, mlir::Value out,
+                        int64_t outRow);
+
 /// First visible chunk and chunks that hold a visible key, at ctx.pos.
 std::pair<mlir::Value, mlir::Value> emitChunkRange(Emitter &e, int64_t window,
                                                    int64_t chunk);
 
-//===--- Epilogue.cpp ------------------------------------------------------===//
+//===--- Epilogue.cpp
+//------------------------------------------------------===//
 
 /// Elements of lanes j .. j+15 at `base` (floats), which are `lanes`.
 mlir::Value emitLoadLanes(Emitter &e, mlir::Value base, mlir::Value j,
@@ -119,7 +182,8 @@ std::pair<mlir::Value, mlir::Value> emitRotate(Emitter &e, mlir::Value a,
                                                mlir::Value b, mlir::Value table,
                                                int64_t period, mlir::Value j);
 
-//===--- Barrier.cpp -------------------------------------------------------===//
+//===--- Barrier.cpp
+//-------------------------------------------------------===//
 
 /// Body of the private function barrier(ctx, tid, n, prefetch, bytes), with
 /// the builder at its entry.
@@ -128,7 +192,8 @@ void emitBarrier(Emitter &e, mlir::Value prefetch, mlir::Value bytes);
 /// Takes the next piece of the phase's end: 0, 1, ... since the last barrier.
 mlir::Value emitClaim(Emitter &e);
 
-//===--- Cache addressing (Attention.cpp) ----------------------------------===//
+//===--- Cache addressing (Attention.cpp)
+//----------------------------------===//
 
 /// Where positions of a KV cache lie: bytes from the cache's start.
 struct CacheAddress {

@@ -152,10 +152,13 @@ void sparkc::emitRopeTable(Emitter &e, Value frequencies, int64_t period,
 void sparkc::emitEmbed(Emitter &e, Value weight, StringRef layoutName,
                        int64_t hidden, Value out) {
   Layout layout = *layoutFromName(layoutName);
-  Value token = e.toI64(
-      e.load(e.i32(), e.ctxField(e.ptr(), offsetof(sparkc_ctx, tokens))));
+  Value tokens = e.ctxField(e.ptr(), offsetof(sparkc_ctx, tokens));
+  if (e.token)
+    tokens = e.at(tokens, e.mulC(e.token, 4));
+  Value token = e.toI64(e.load(e.i32(), tokens));
   // Whole vectors of the row to each thread.
-  auto [lo, hi] = e.share(e.c(ceilDiv(hidden, kLanes)));
+  Value vectors = e.c(ceilDiv(hidden, kLanes));
+  auto [lo, hi] = e.token ? std::pair{e.c(0), vectors} : e.share(vectors);
   Value begin = e.mulC(lo, kLanes);
   Value end = e.umin(e.mulC(hi, kLanes), e.c(hidden));
   bool tiled = isTiled(layout);

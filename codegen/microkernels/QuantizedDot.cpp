@@ -19,9 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/microkernels/Kernels.h"
-#include "codegen/microkernels/Math.h"
-#include "codegen/weights/PackedLayout.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "codegen/microkernels/QuantizedTile.h"
 #include "sparkc_abi.h"
 
 using namespace mlir;
@@ -32,65 +30,23 @@ static constexpr int64_t kPrefetchAhead = 4096;
 
 namespace {
 
-/// How an instruction set adds four products of bytes to each 32-bit lane.
-enum class Dot4 { VNNI512, VNNI256, AVX2 };
-
-/// 16 int32 sums: one vector, or two halves where registers have 256 bits.
-using Sums = SmallVector<Value, 2>;
-
-class QuantizedDot {
+class QuantizedDot : QuantizedTile {
 public:
   QuantizedDot(Emitter &e, const TileOperands &in, Layout layout, Dot4 kind)
-      : e(e), in(in), kind(kind),
-        matrix(PackedMatrix::plain(layout, kTileRows, in.cols, in.group)),
-        qvec(in.cols, in.xGroup), bits(bitsPerWeight(layout)) {}
+      : QuantizedTile(e, layout, in.cols, in.group, kind), in(in),
+        qvec(in.cols, in.xGroup) {}
   Value emit();
 
 private:
-  VectorType bytes(int64_t n) { return e.vec(e.i8(), n); }
-  VectorType ints(int64_t n) { return e.vec(e.i32(), n); }
-  int64_t halves() const { return kind == Dot4::VNNI512 ? 1 : 2; }
-  int64_t lanes() const { return kLanes / halves(); }
-
-  /// One vector (or half) of a line, as int32 lanes.
-  Value line(Value base, int64_t offset, int64_t half) {
-    return e.load(ints(lanes()), e.at(base, offset + 4 * lanes() * half), false,
-                  4 * lanes());
-  }
-  Value mask(Value v, int64_t perByte) {
-    return arith::AndIOp::create(
-        e.b, e.loc, v, e.c(v.getType(), int32_t(perByte * 0x01010101)));
-  }
-  Value shift(Value v, int64_t left) {
-    if (!left)
-      return v;
-    Value by = e.c(v.getType(), std::abs(left));
-    return left > 0 ? Value(arith::ShLIOp::create(e.b, e.loc, v, by))
-                    : Value(arith::ShRUIOp::create(e.b, e.loc, v, by));
-  }
-  Value either(Value x, Value y) {
-    return arith::OrIOp::create(e.b, e.loc, x, y);
-  }
-
-  void dot4(Sums &sums, int64_t half, Value codes, Value x);
-  Value dot4AVX2(Value codes, Value x);
   /// Four activations, columns k .. k+3 from `xs`, in every lane.
   Value activations(Value xs, int64_t k);
-  /// Adds the products of columns [k, k + count) of a group.
-  void columns(Sums &low, Sums &high, Value lines, Value xs, int64_t k,
-               int64_t count);
   Sums zeroSums() { return Sums(halves(), e.c(ints(lanes()), 0)); }
-  Value whole(Sums &sums);
   Value group(Value batch, Value index, int64_t inBatch, Value f);
   Value batchOf(Value batch, Value firstGroup, int64_t groups, Value f);
   void prefetchBatch(Value batch, int64_t groups);
 
-  Emitter &e;
   const TileOperands &in;
-  Dot4 kind;
-  PackedMatrix matrix;
   QVecLayout qvec;
-  unsigned bits;
 };
 
 } // namespace
@@ -99,93 +55,10 @@ Value QuantizedDot::activations(Value xs, int64_t k) {
   return e.broadcast(e.load(e.i32(), e.at(xs, k)), lanes());
 }
 
-/// Without VNNI: pairs in 16 bits, then pairs of pairs. vpmaddubsw saturates
-/// for 8-bit codes, which are therefore widened, even and odd bytes apart.
-Value QuantizedDot::dot4AVX2(Value codes, Value x) {
-  VectorType words = e.vec(e.b.getI16Type(), 16);
-  auto cast = [&](VectorType type, Value v) -> Value {
-    return vector::BitCastOp::create(e.b, e.loc, type, v);
-  };
-  auto pairs = [&](Value a, Value b) {
-    return e.intrinsic("llvm.x86.avx2.pmadd.wd", ints(8), {a, b});
-  };
-  if (bits < 8) {
-    Value sums = e.intrinsic("llvm.x86.avx2.pmadd.ub.sw", words,
-                             {cast(bytes(32), codes), cast(bytes(32), x)});
-    return pairs(sums, e.c(words, 1));
-  }
-  Value eight = e.c(words, 8);
-  Value codeWords = cast(words, codes), xWords = cast(words, x);
-  Value codeEven =
-      arith::AndIOp::create(e.b, e.loc, codeWords, e.c(words, 0x00ff));
-  Value codeOdd = arith::ShRUIOp::create(e.b, e.loc, codeWords, eight);
-  Value xEven = arith::ShRSIOp::create(
-      e.b, e.loc, arith::ShLIOp::create(e.b, e.loc, xWords, eight), eight);
-  Value xOdd = arith::ShRSIOp::create(e.b, e.loc, xWords, eight);
-  return e.add(pairs(codeEven, xEven), pairs(codeOdd, xOdd));
-}
-
-void QuantizedDot::dot4(Sums &sums, int64_t half, Value codes, Value x) {
-  Value &sum = sums[half];
-  if (kind == Dot4::AVX2) {
-    sum = e.add(sum, dot4AVX2(codes, x));
-    return;
-  }
-  int64_t n = 4 * lanes();
-  Value codeBytes = vector::BitCastOp::create(e.b, e.loc, bytes(n), codes);
-  Value xBytes = vector::BitCastOp::create(e.b, e.loc, bytes(n), x);
-  sum = e.intrinsic(kind == Dot4::VNNI512 ? "llvm.x86.avx512.vpdpbusd.512"
-                                          : "llvm.x86.avx512.vpdpbusd.256",
-                    ints(lanes()), {sum, codeBytes, xBytes});
-}
-
-void QuantizedDot::columns(Sums &low, Sums &high, Value lines, Value xs,
-                           int64_t k, int64_t count) {
-  if (bits == 8) {
-    for (int64_t i = 0; i < count; i += 4)
-      for (int64_t half = 0; half < halves(); ++half)
-        dot4(i % 8 ? high : low, half, line(lines, 64 * ((k + i) / 4), half),
-             activations(xs, k + i));
-    return;
-  }
-  // Blocks of `m` code lines, with a plane of their high bits in front.
-  int64_t extra = bits - 4, m = extra ? 4 / extra : 1;
-  int64_t perBlock = m + (extra ? 1 : 0);
-  int64_t highBits = extra == 1 ? 0x10 : 0x30;
-  for (int64_t i = 0; i < count; i += 8) {
-    int64_t codeLine = (k + i) / 8, block = codeLine / m, inBlock = codeLine % m;
-    int64_t at = 64 * (block * perBlock + (extra ? 1 : 0) + inBlock);
-    for (int64_t half = 0; half < halves(); ++half) {
-      Value v = line(lines, at, half);
-      Value lo = mask(v, 0x0f), hi = mask(shift(v, -4), 0x0f);
-      if (extra) {
-        Value plane = line(lines, 64 * block * perBlock, half);
-        lo = either(lo, mask(shift(plane, 4 - extra * inBlock), highBits));
-        hi = either(hi, mask(shift(plane, -extra * inBlock), highBits));
-      }
-      dot4(low, half, lo, activations(xs, k + i));
-      dot4(high, half, hi, activations(xs, k + i + 4));
-    }
-  }
-}
-
-Value QuantizedDot::whole(Sums &sums) {
-  if (sums.size() == 1)
-    return sums[0];
-  SmallVector<int64_t> order;
-  for (int64_t i = 0; i < kLanes; ++i)
-    order.push_back(i);
-  return vector::ShuffleOp::create(e.b, e.loc, sums[0], sums[1], order);
-}
-
 /// Group `inBatch` of a batch; `index` is its number in the tile.
 Value QuantizedDot::group(Value batch, Value index, int64_t inBatch, Value f) {
-  Value scales = buildExtF16(
-      e.b, e.loc,
-      e.load(e.vec(e.b.getF16Type()), e.at(batch, 32 * inBatch), false, 32));
-  Value zeros = arith::ExtUIOp::create(
-      e.b, e.loc, ints(kLanes),
-      e.load(bytes(kLanes), e.at(batch, kBatchZeroOffset + 16 * inBatch), false, 16));
+  Value scales = this->scales(batch, e.c(inBatch));
+  Value zeros = this->zeros(batch, e.c(inBatch));
   Value lines =
       e.at(batch, kBatchHeadBytes + 64 * matrix.groupLines() * inBatch);
   int64_t parts = in.group / in.xGroup;
@@ -193,12 +66,17 @@ Value QuantizedDot::group(Value batch, Value index, int64_t inBatch, Value f) {
     Value xIndex = e.addC(e.mulC(index, parts), part);
     Value xs = e.at(in.x, e.mulC(index, in.group));
     Sums low = zeroSums(), high = zeroSums();
-    columns(low, high, lines, xs, part * in.xGroup, in.xGroup);
+    int64_t first = part * in.xGroup;
+    columns(lines, first, in.xGroup, halves(),
+            [&](int64_t i, int64_t half, Value codes) {
+              Value &sum = (i / 4 % 2 ? high : low)[half];
+              sum = dot4(sum, codes, activations(xs, first + i));
+            });
     Value word = e.mulC(xIndex, 4);
     Value xSum = e.load(e.i32(), e.at(in.x, e.addC(word, qvec.sums)));
     Value xScale = e.load(e.f32(), e.at(in.x, e.addC(word, qvec.scales)));
-    Value d = e.sub(e.add(whole(low), whole(high)),
-                    e.mul(zeros, e.broadcast(xSum)));
+    Value d =
+        e.sub(e.add(whole(low), whole(high)), e.mul(zeros, e.broadcast(xSum)));
     Value scale = e.fmul(scales, e.broadcast(xScale));
     f = e.fma(scale, arith::SIToFPOp::create(e.b, e.loc, e.v16f32(), d), f);
   }

@@ -119,7 +119,8 @@ llvm::Error DescriptorBuilder::build(const TargetSpec &target,
   if (!info.getArena())
     return llvm::createStringError("the arena has not been planned");
   if (!module.lookupSymbol<LLVM::LLVMFuncOp>("sparkc_step"))
-    return llvm::createStringError("the module defines no function sparkc_step");
+    return llvm::createStringError(
+        "the module defines no function sparkc_step");
 
   std::set<uint32_t> layouts;
   for (auto pack : module.getOps<step::PackOp>())
@@ -161,13 +162,12 @@ llvm::Error DescriptorBuilder::build(const TargetSpec &target,
   structure("entries", [&](StructBuilder &s) {
     s.u32(target.isa);
     s.u32(target.abiFeatures);
-    s.address("sparkc_step");
-    s.null(); // prefill
-    if (module.lookupSymbol<LLVM::LLVMFuncOp>("sparkc_step_profile"))
-      s.address("sparkc_step_profile");
-    else
-      s.null();
-    s.null(); // prefill_profile
+    for (StringRef entry : {"sparkc_step", "sparkc_prefill",
+                            "sparkc_step_profile", "sparkc_prefill_profile"})
+      if (module.lookupSymbol<LLVM::LLVMFuncOp>(entry))
+        s.address(entry);
+      else
+        s.null();
   });
   LLVM::GlobalOp descriptor =
       structure(SPARKC_DESCRIPTOR_SYMBOL, [&](StructBuilder &s) {

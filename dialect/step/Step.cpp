@@ -40,12 +40,21 @@ int64_t step::partialFloats(int64_t headDim) {
   return (headDim + 15) / 16 * 16 + 16;
 }
 
+std::pair<int64_t, int64_t> step::activationShape(Type type) {
+  if (auto vec = dyn_cast<VecType>(type))
+    return {vec.getSize(), 0};
+  if (auto qvec = dyn_cast<QVecType>(type))
+    return {qvec.getSize(), qvec.getGroup()};
+  auto block = cast<BlockType>(type);
+  return {block.getSize(), block.getGroup()};
+}
+
 LogicalResult LanesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t heads, int64_t width, int64_t stride,
                                 int64_t base) {
   if (heads <= 0 || width <= 0)
-    return emitError() << "lanes expect positive heads and width, not "
-                       << heads << " and " << width;
+    return emitError() << "lanes expect positive heads and width, not " << heads
+                       << " and " << width;
   if (heads > 1 && stride < width)
     return emitError() << "lanes of width " << width
                        << " overlap at a stride of " << stride;
@@ -63,8 +72,7 @@ LogicalResult RopeTableOp::verify() {
   int64_t expected = 2 * ropePeriod(getRope().getWidth());
   if (getTable().getType().getSize() != expected)
     return emitOpError() << "expects a table of " << expected
-                         << " elements, not "
-                         << getTable().getType().getSize();
+                         << " elements, not " << getTable().getType().getSize();
   return success();
 }
 
@@ -102,19 +110,13 @@ LogicalResult TilesOp::verifyRegions() {
   if (getOffset() % 64)
     return emitOpError() << "offset " << getOffset()
                          << " is not a multiple of 64";
-  int64_t size = 0;
-  if (auto vec = dyn_cast<VecType>(getActivation().getType())) {
-    size = vec.getSize();
-    if (getGroup())
-      return emitOpError() << "has a group but activations that are not "
-                              "quantized";
-  } else {
-    auto qvec = cast<QVecType>(getActivation().getType());
-    size = qvec.getSize();
-    if (int64_t(getGroup()) % qvec.getGroup() || !getGroup())
-      return emitOpError() << "activations in groups of " << qvec.getGroup()
-                           << " do not divide its group of " << getGroup();
-  }
+  auto [size, group] = activationShape(getActivation().getType());
+  if (!group && getGroup())
+    return emitOpError() << "has a group but activations that are not "
+                            "quantized";
+  if (group && (int64_t(getGroup()) % group || !getGroup()))
+    return emitOpError() << "activations in groups of " << group
+                         << " do not divide its group of " << getGroup();
   if (size != int64_t(getCols()))
     return emitOpError() << "has " << getCols() << " columns but " << size
                          << " activations";
@@ -128,13 +130,39 @@ LogicalResult TilesOp::verifyRegions() {
 static LogicalResult checkSlot(Operation *op, SymbolTableCollection &symbols,
                                FlatSymbolRefAttr name) {
   if (!symbols.lookupNearestSymbolFrom<SlotOp>(op, name))
-    return op->emitOpError() << "refers to " << name
-                             << ", which is no step.slot";
+    return op->emitOpError()
+           << "refers to " << name << ", which is no step.slot";
+  return success();
+}
+
+/// A slot that has a row for each token of a block.
+static LogicalResult checkRows(Operation *op, SymbolTableCollection &symbols,
+                               FlatSymbolRefAttr name) {
+  if (failed(checkSlot(op, symbols, name)))
+    return failure();
+  if (!symbols.lookupNearestSymbolFrom<SlotOp>(op, name).getRow())
+    return op->emitOpError() << "needs rows in " << name << ", which has none";
   return success();
 }
 
 LogicalResult ViewOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return getLast() ? checkRows(*this, symbols, getSlotAttr())
+                   : checkSlot(*this, symbols, getSlotAttr());
+}
+LogicalResult PutOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return checkSlot(*this, symbols, getSlotAttr());
+}
+LogicalResult KeepOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkRows(*this, symbols, getSlotAttr());
+}
+LogicalResult BlockViewOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkSlot(*this, symbols, getSlotAttr());
+}
+LogicalResult
+BlockAttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (failed(checkRows(*this, symbols, getQueryAttr())))
+    return failure();
+  return checkRows(*this, symbols, getOutputAttr());
 }
 LogicalResult FoldOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return checkSlot(*this, symbols, getSlotAttr());

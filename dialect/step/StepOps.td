@@ -61,13 +61,20 @@ def Step_SlotOp : Step_Op<"slot", [Symbol]> {
     `step-plan-arena` has placed the slot. Slots are zero before the first
     step, and what is past their last element stays zero.
 
+    `row`: the slot has a row for each token of a block, that many bytes apart;
+    a step, which has one token, uses the first.
+
     ```mlir
     step.slot @x size <1024> at 0
+    step.slot @q size <73728> row 576 at 1024
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Step_AffineAttr:$size,
+                       OptionalAttr<I64Attr>:$row,
                        OptionalAttr<I64Attr>:$offset);
-  let assemblyFormat = "$sym_name `size` $size (`at` $offset^)? attr-dict";
+  let assemblyFormat = [{
+    $sym_name `size` $size (`row` $row^)? (`at` $offset^)? attr-dict
+  }];
 }
 
 def Step_DescriptorOp : Step_Op<"descriptor"> {
@@ -146,18 +153,31 @@ def Step_PhaseKind : I32EnumAttr<"PhaseKind", "what a phase is, for reports", [
   let cppNamespace = "::sparkc::step";
 }
 
+def Step_Wanted : I32EnumAttr<"Wanted", "which logits a call is asked for", [
+  I32EnumAttrCase<"last", 0>,
+  I32EnumAttrCase<"all", 1>]> {
+  let cppNamespace = "::sparkc::step";
+}
+
 def Step_PhaseOp : Step_Op<"phase", [SingleBlock, NoTerminator,
     AutomaticAllocationScope, HasParent<"FuncOp">]> {
   let summary = "Work between two barriers, split over the threads";
   let description = [{
     The ops of the body run in order on every thread. Those that split their
-    work (`tiles`, `attention`, `embed`) give each thread a contiguous share of
+    work (`tiles`, `attention`, `embed`, `tokens`) give each thread its share of
     it; the others are done by every thread for itself. What a phase writes to
     shared memory no other thread reads before the next barrier.
+
+    `when`: there is work only where a prefill is asked for the last token's
+    logits, or for those of all.
   }];
-  let arguments = (ins StrAttr:$name, Step_PhaseKind:$kind);
+  let arguments = (ins StrAttr:$name, Step_PhaseKind:$kind,
+                       OptionalAttr<Step_Wanted>:$when);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$name $kind $body attr-dict";
+  let assemblyFormat = "$name $kind (`when` $when^)? $body attr-dict";
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "PhaseKind":$kind), [{
+    build($_builder, $_state, name, kind, WantedAttr());
+  }]>];
 }
 
 def Step_BarrierOp : Step_Op<"barrier", [HasParent<"FuncOp">]> {
@@ -189,6 +209,82 @@ def Step_StreamOp : Step_Op<"stream", [HasParent<"PhaseOp">]> {
 }
 
 //===----------------------------------------------------------------------===//
+// Blocks of tokens: a prefill
+//===----------------------------------------------------------------------===//
+
+class Step_SlotUser<string mnemonic, list<Trait> traits = []>
+    : Step_Op<mnemonic, !listconcat(traits,
+        [DeclareOpInterfaceMethods<SymbolUserOpInterface>])>;
+
+/// Ops that a step runs in a phase and a prefill for each token.
+def Step_InPhase : ParentOneOf<["PhaseOp", "TokensOp"]>;
+
+def Step_TokensOp : Step_Op<"tokens", [SingleBlock, NoTerminator,
+    HasParent<"PhaseOp">, AutomaticAllocationScope]> {
+  let summary = "Once for each token of the thread's share of the block";
+  let description = [{
+    Inside, the position is the token's, and a slot means its row for the token.
+
+    ```mlir
+    step.tokens {
+      %x = step.view @x : !step.vec<128>
+      %n = step.rms_norm %x weight 0 eps 1.0e-06 : !step.vec<128>
+      %q = step.quantize %n : !step.vec<128> -> !step.qvec<128, 64>
+      step.put %q, @block : !step.qvec<128, 64>
+    }
+    ```
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict";
+}
+
+def Step_PutOp : Step_SlotUser<"put", [HasParent<"TokensOp">]> {
+  let summary = "Stores the token's activation to a block of activations";
+  let description = [{
+    See !step.block for the layout. The slot has no rows.
+  }];
+  let arguments = (ins AnyTypeOf<[Step_Vec, Step_QVec]>:$input,
+                       FlatSymbolRefAttr:$slot);
+  let assemblyFormat = "$input `,` $slot attr-dict `:` type($input)";
+}
+
+def Step_KeepOp : Step_SlotUser<"keep", [HasParent<"TokensOp">]> {
+  let summary = "Copies a vector to the slot's row for the token";
+  let arguments = (ins Step_Vec:$input, FlatSymbolRefAttr:$slot);
+  let assemblyFormat = "$input `,` $slot attr-dict `:` type($input)";
+}
+
+def Step_BlockViewOp : Step_SlotUser<"block_view", [HasParent<"PhaseOp">]> {
+  let summary = "The activations of a block of tokens";
+  let arguments = (ins FlatSymbolRefAttr:$slot);
+  let results = (outs Step_Block:$output);
+  let assemblyFormat = "$slot attr-dict `:` type($output)";
+}
+
+def Step_BlockAttentionOp : Step_SlotUser<"block_attention",
+    [HasParent<"PhaseOp">]> {
+  let summary = "Attention of each token of a block, chunks folded";
+  let description = [{
+    Items of (KV head, few tokens) are split over the threads. For each token
+    and head the same chunks as in `step.attention` give the same partial
+    results, folded in the same order, so that `output` gets the bits that
+    `step.fold` gives. Keys that a token does not see take no part.
+
+    ```mlir
+    step.block_attention @q, @attention cache <...> heads 4 window 16
+      scale 0.125 chunk 64
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$query, FlatSymbolRefAttr:$output,
+                       Step_CacheAttr:$cache, I64Attr:$heads, I64Attr:$window,
+                       F32Attr:$scale, I64Attr:$chunk);
+  let assemblyFormat = [{
+    $query `,` $output `cache` $cache `heads` $heads `window` $window
+    `scale` $scale `chunk` $chunk attr-dict
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Private values of a thread
 //===----------------------------------------------------------------------===//
 
@@ -209,18 +305,18 @@ def Step_RopeTableOp : Step_Op<"rope_table"> {
   let hasVerifier = 1;
 }
 
-class Step_SlotUser<string mnemonic, list<Trait> traits = []>
-    : Step_Op<mnemonic, !listconcat(traits,
-        [DeclareOpInterfaceMethods<SymbolUserOpInterface>])>;
-
-def Step_ViewOp : Step_SlotUser<"view", [HasParent<"PhaseOp">]> {
+def Step_ViewOp : Step_SlotUser<"view",
+    [ParentOneOf<["PhaseOp", "TokensOp", "TilesOp"]>]> {
   let summary = "What a slot holds";
-  let arguments = (ins FlatSymbolRefAttr:$slot);
+  let description = [{
+    `last`: its row for the last token of the call.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$slot, UnitAttr:$last);
   let results = (outs Step_Vec:$output);
-  let assemblyFormat = "$slot attr-dict `:` type($output)";
+  let assemblyFormat = "$slot (`last` $last^)? attr-dict `:` type($output)";
 }
 
-def Step_RmsNormOp : Step_Op<"rms_norm", [HasParent<"PhaseOp">,
+def Step_RmsNormOp : Step_Op<"rms_norm", [Step_InPhase,
     SameOperandsAndResultType]> {
   let summary = "x / sqrt(mean(x^2) + eps) * w, by every thread for itself";
   let description = [{
@@ -235,7 +331,7 @@ def Step_RmsNormOp : Step_Op<"rms_norm", [HasParent<"PhaseOp">,
   let assemblyFormat = "$input `weight` $weight `eps` $eps attr-dict `:` type($input)";
 }
 
-def Step_FoldOp : Step_SlotUser<"fold", [HasParent<"PhaseOp">]> {
+def Step_FoldOp : Step_SlotUser<"fold", [Step_InPhase]> {
   let summary = "Folds the chunks of an attention, in order";
   let description = [{
     Reads the partial results that `step.attention` left in `slot`. With the
@@ -257,7 +353,7 @@ def Step_FoldOp : Step_SlotUser<"fold", [HasParent<"PhaseOp">]> {
   }];
 }
 
-def Step_QuantizeOp : Step_Op<"quantize", [HasParent<"PhaseOp">]> {
+def Step_QuantizeOp : Step_Op<"quantize", [Step_InPhase]> {
   let summary = "The activation in groups of int8";
   let description = [{
     Codes are x * (127 / max |x|), rounded to nearest even; the scale is
@@ -274,7 +370,7 @@ def Step_QuantizeOp : Step_Op<"quantize", [HasParent<"PhaseOp">]> {
   let hasVerifier = 1;
 }
 
-def Step_HeadGateOp : Step_Op<"head_gate", [HasParent<"PhaseOp">,
+def Step_HeadGateOp : Step_Op<"head_gate", [Step_InPhase,
     AllTypesMatch<["input", "output"]>]> {
   let summary = "Each head's elements times the sigmoid of its gate";
   let arguments = (ins Step_Vec:$input, Step_Vec:$gate);
@@ -287,7 +383,7 @@ def Step_HeadGateOp : Step_Op<"head_gate", [HasParent<"PhaseOp">,
 // Work that is split over the threads
 //===----------------------------------------------------------------------===//
 
-def Step_EmbedOp : Step_SlotUser<"embed", [HasParent<"PhaseOp">]> {
+def Step_EmbedOp : Step_SlotUser<"embed", [Step_InPhase]> {
   let summary = "The token's row of the embedding, into a slot";
   let description = [{
     `weight`: byte offset of a pack, with its layout; rows are found through
@@ -314,7 +410,8 @@ def Step_TilesOp : Step_Op<"tiles", [SingleBlock, NoTerminator,
     never depend on the number of threads.
 
     Float layouts take a !step.vec, integer ones a !step.qvec whose group divides
-    the weights' `group`.
+    the weights' `group`. A prefill takes a !step.block of either: each token's
+    accumulators, and what the body does with them, are those of its step.
 
     The body is the epilogue: it gets the accumulators of the tile (of both
     tiles where the run is `paired`) and the number j of the first lane.
@@ -327,7 +424,7 @@ def Step_TilesOp : Step_Op<"tiles", [SingleBlock, NoTerminator,
     } : !step.vec<128>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Step_Vec, Step_QVec]>:$activation,
+  let arguments = (ins AnyTypeOf<[Step_Vec, Step_QVec, Step_Block]>:$activation,
                        I64Attr:$offset, StrAttr:$layout, I64Attr:$cols, I64Attr:$group, I64Attr:$units,
                        UnitAttr:$paired, OptionalAttr<StrAttr>:$kernel);
   let regions = (region SizedRegion<1>:$body);

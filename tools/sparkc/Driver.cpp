@@ -32,6 +32,8 @@ using namespace sparkc;
 static constexpr const char *kDefaultScheme = "q4";
 static constexpr const char *kDefaultRule = "lm_head=q6";
 
+static constexpr int64_t kDefaultBlock = 256;
+
 namespace {
 
 class Compilation {
@@ -103,6 +105,9 @@ llvm::Error Compilation::importCheckpoint() {
                        "--context " + Twine(options.context) +
                            " exceeds the model's " +
                            Twine(checkpoint->config().maxContext));
+  graph.prefillBlock =
+      std::min(options.prefillBlock ? options.prefillBlock : kDefaultBlock,
+               checkpoint->config().maxContext);
   if (options.kv)
     graph.kv = *options.kv == "f32" ? GraphOptions::KVType::F32
                                     : GraphOptions::KVType::F16;
@@ -139,10 +144,12 @@ llvm::Error Compilation::importCheckpoint() {
 
 /// Which stage the text is of is plain from its ops.
 llvm::Error Compilation::parseStage() {
-  if (options.weights || !options.weightsFor.empty() || options.kv || options.context)
+  if (options.weights || !options.weightsFor.empty() || options.kv ||
+      options.context || options.prefillBlock)
     return importError(options.input,
-                       "--weights, --weights-for, --kv and --context are decided where a "
-                       "checkpoint is read; this is the text of a stage");
+                       "--weights, --weights-for, --kv, --context and "
+                       "--prefill-block are decided where a checkpoint is read; "
+                       "this is the text of a stage");
   if (!options.dequantize.empty())
     return importError(options.input, "--dequantize needs the checkpoint, whose "
                                       "config it copies; this is the text of a "

@@ -25,6 +25,8 @@ struct DriverOptions {
   std::vector<std::string> weightsFor; ///< GLOB=SCHEME, later ones win
   std::optional<std::string> kv;      ///< f32, f16; none: f16
   int64_t context = 0;                ///< 0: min(model's, 4096)
+  /// Most tokens of one prefill call; 0: 256, or the model's context.
+  int64_t prefillBlock = 0;
   std::string mcpu = "native";
   bool sanitizeThread = false;
   std::string report;     ///< a JSON file on the weights; empty: none

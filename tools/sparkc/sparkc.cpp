@@ -82,6 +82,10 @@ static void declare(CLI::App &app, DriverOptions &options) {
                  "Default context of a session, in positions (default: the "
                  "smaller of the model's and 4096)")
       ->check(CLI::PositiveNumber);
+  app.add_option("--prefill-block", options.prefillBlock,
+                 "Most tokens that a prefill reads at once (default: 256); 1: "
+                 "no entry for blocks, prompts are read token by token")
+      ->check(CLI::Range(int64_t(1), int64_t(4096)));
   app.add_option("--mcpu", options.mcpu,
                  "CPU to compile for: native (default), x86-64-v3, znver4, "
                  "sapphirerapids, ...");

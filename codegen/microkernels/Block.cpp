@@ -1,0 +1,60 @@
+//===- Block.cpp - Activations of a block of tokens -----------------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The layout is that of !step.block: four tokens side by side, word by word, so
+// that a block kernel finds the same columns of its four tokens in one line.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/microkernels/Kernels.h"
+
+using namespace mlir;
+using namespace sparkc;
+
+QuadLayout::QuadLayout(int64_t size, int64_t group) {
+  int64_t padded = ceilDiv(size, 128) * 128;
+  words = group ? padded / 4 : padded;
+  int64_t perPart = group ? ceilDiv(padded / group, 4) * 64 : 0;
+  scales = 16 * words;
+  sums = scales + perPart;
+  bytes = sums + perPart;
+}
+
+void sparkc::emitPut(Emitter &e, Value x, int64_t size, int64_t group,
+                     Value block) {
+  QuadLayout quad(size, group);
+  Value lane = e.at(block, e.add(e.mulC(e.divC(e.token, kQuad), quad.bytes),
+                                 e.mulC(e.remC(e.token, kQuad), 4)));
+  auto copy = [&](int64_t from, int64_t to, int64_t words,
+                  llvm::function_ref<Value(Value)> change) {
+    e.loop(e.c(0), e.c(words), 1, [&](Value w) {
+      Value word = e.load(e.i32(), e.at(x, e.addC(e.mulC(w, 4), from)));
+      e.store(change(word), e.at(lane, e.addC(e.mulC(w, 16), to)), true);
+    });
+  };
+  auto same = [](Value word) { return word; };
+  copy(0, 0, quad.words, same);
+  if (!group)
+    return;
+  QVecLayout qvec(size, group);
+  copy(qvec.scales, quad.scales, qvec.groups, same);
+  copy(qvec.sums, quad.sums, qvec.groups, [&](Value sum) {
+    return Value(arith::AndIOp::create(e.b, e.loc, e.sub(e.c(e.i32(), 0), sum),
+                                       e.c(e.i32(), 0xffff)));
+  });
+}
+
+void sparkc::emitKeep(Emitter &e, Value x, int64_t size, Value out) {
+  int64_t whole = size / kLanes * kLanes;
+  e.loop(e.c(0), e.c(whole), kLanes, [&](Value i) {
+    Value offset = e.mulC(i, 4);
+    e.store(e.load(e.v16f32(), e.at(x, offset)), e.at(out, offset), true);
+  });
+  if (whole < size)
+    e.storeFirst(e.load(e.v16f32(), e.at(x, whole * 4)), e.at(out, whole * 4),
+                 size - whole, true);
+}

@@ -1,0 +1,236 @@
+//===- QuantizedGemm.cpp - Tiles of codes times a block of tokens ---------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What QuantizedDot.cpp does for one token, for many: for each activation
+// group, in order of K, the exact integer
+//
+//   D = sum (code - zero) * x
+//
+// and then f = fma(scale * x_scale, float(D), f). A sum starts at -zero * sum x
+// instead of subtracting it at the end; integers do not mind.
+//
+// Columns go in chunks. A chunk of three tiles is unpacked once to a panel that
+// stays in the L1 cache, one line of bytes for four columns, and all quads of
+// tokens pass over it: with 512-bit registers three tiles by four tokens at
+// once, with 256 bits one by four. In between f waits in memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/microkernels/Kernels.h"
+#include "codegen/microkernels/QuantizedTile.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "sparkc_abi.h"
+
+using namespace mlir;
+using namespace sparkc;
+
+/// Columns of a chunk, at most: three tiles of it fill most of the L1 cache.
+static constexpr int64_t kChunk = 512;
+
+namespace {
+
+class QuantizedGemm : QuantizedTile {
+public:
+  QuantizedGemm(Emitter &e, const BlockOperands &in, Layout layout, Dot4 kind)
+      : QuantizedTile(e, layout, in.cols, in.group, kind), in(in),
+        quad(in.cols, in.xGroup), parts(in.group / in.xGroup),
+        tilesAtOnce(kind == Dot4::VNNI512 ? kBlockTiles : 1),
+        xGroups(std::max(kChunk / in.group, kBatchGroups) * parts),
+        stripBytes(xGroups * groupBytes()) {}
+  void emit();
+
+private:
+  // The panel: for each strip of `tilesAtOnce` tiles and each activation group
+  // the lines of codes, [column / 4][tile], then scales and zero points a tile.
+  int64_t groupLines() const { return in.xGroup / 4 * tilesAtOnce; }
+  int64_t groupBytes() const { return 64 * (groupLines() + 2 * tilesAtOnce); }
+  int64_t lineAt(int64_t column, int64_t tile) const {
+    return 64 * (column / 4 * tilesAtOnce + tile);
+  }
+  int64_t scaleAt(int64_t tile) const { return 64 * (groupLines() + tile); }
+  int64_t zeroAt(int64_t tile) const {
+    return 64 * (groupLines() + tilesAtOnce + tile);
+  }
+
+  void clear();
+  void unpack(Value firstGroup, Value groups);
+  void multiply(Value strip, Value x, Value f, Value xGroup, Value count);
+  SmallVector<Value> group(Value panel, Value xs, Value scales, Value sums,
+                           ValueRange f);
+
+  const BlockOperands &in;
+  QuadLayout quad;
+  /// Activation groups of a group of weights.
+  int64_t parts;
+  int64_t tilesAtOnce;
+  /// Activation groups of a chunk.
+  int64_t xGroups;
+  int64_t stripBytes;
+  Value panel;
+};
+
+} // namespace
+
+/// f = 0.
+void QuantizedGemm::clear() {
+  e.loop(e.c(0), e.mulC(in.quads, kQuad), 1, [&](Value token) {
+    for (int64_t tile = 0; tile < kBlockTiles; ++tile)
+      e.store(e.zero16(),
+              e.at(in.f, e.addC(e.mulC(token, in.fRow), 64 * tile)));
+  });
+}
+
+/// Groups [firstGroup, firstGroup + groups) of the tiles, to the panel.
+void QuantizedGemm::unpack(Value firstGroup, Value groups) {
+  e.loop(e.c(0), e.c(kBlockTiles), 1, [&](Value tile) {
+    // In place of a tile that is not there, the last one.
+    Value source = e.umin(tile, e.addC(in.count, -1));
+    Value packed = e.at(in.tiles, e.mulC(source, matrix.tileBytes()));
+    Value to = e.at(panel, e.add(e.mulC(e.divC(tile, tilesAtOnce), stripBytes),
+                                 e.mulC(e.remC(tile, tilesAtOnce), 64)));
+    e.loop(e.c(0), groups, 1, [&](Value g) {
+      Value index = e.add(firstGroup, g);
+      Value batch = e.at(
+          packed, e.mulC(e.divC(index, kBatchGroups), matrix.batchBytes()));
+      Value inBatch = e.remC(index, kBatchGroups);
+      Value scale = scales(batch, inBatch), zero = zeros(batch, inBatch);
+      Value lines =
+          e.at(batch, e.addC(e.mulC(inBatch, 64 * matrix.groupLines()),
+                             kBatchHeadBytes));
+      for (int64_t part = 0; part < parts; ++part) {
+        Value out =
+            e.at(to, e.mulC(e.addC(e.mulC(g, parts), part), groupBytes()));
+        columns(lines, part * in.xGroup, in.xGroup, 1,
+                [&](int64_t i, int64_t, Value codes) {
+                  e.store(codes, e.at(out, lineAt(i, 0)), false, 64);
+                });
+        e.store(scale, e.at(out, scaleAt(0)), false, 64);
+        e.store(zero, e.at(out, zeroAt(0)), false, 64);
+      }
+    });
+  });
+}
+
+/// One activation group: f of [tile][token].
+SmallVector<Value> QuantizedGemm::group(Value panel, Value xs, Value scales,
+                                        Value sums, ValueRange f) {
+  int64_t n = tilesAtOnce * kQuad;
+  SmallVector<Sums> d(n);
+  for (int64_t token = 0; token < kQuad; ++token) {
+    Value sum =
+        e.broadcast(e.load(e.i32(), e.at(sums, 4 * token), true), lanes());
+    for (int64_t tile = 0; tile < tilesAtOnce; ++tile)
+      for (int64_t half = 0; half < halves(); ++half) {
+        Value zero = line(panel, zeroAt(tile), half, lanes());
+        d[tile * kQuad + token].push_back(pairs16(zero, sum));
+      }
+  }
+  for (int64_t k = 0; k < in.xGroup; k += 4)
+    for (int64_t half = 0; half < halves(); ++half) {
+      SmallVector<Value> codes;
+      for (int64_t tile = 0; tile < tilesAtOnce; ++tile)
+        codes.push_back(line(panel, lineAt(k, tile), half, lanes()));
+      for (int64_t token = 0; token < kQuad; ++token) {
+        Value x = e.broadcast(
+            e.load(e.i32(), e.at(xs, 4 * k + 4 * token), true), lanes());
+        for (int64_t tile = 0; tile < tilesAtOnce; ++tile) {
+          Value &sum = d[tile * kQuad + token][half];
+          sum = dot4(sum, codes[tile], x);
+        }
+      }
+    }
+  SmallVector<Value> next;
+  for (int64_t tile = 0; tile < tilesAtOnce; ++tile) {
+    Value scale = e.load(e.v16f32(), e.at(panel, scaleAt(tile)), false, 64);
+    for (int64_t token = 0; token < kQuad; ++token) {
+      Value xScale =
+          e.broadcast(e.load(e.f32(), e.at(scales, 4 * token), true));
+      int64_t i = tile * kQuad + token;
+      next.push_back(e.fma(
+          e.fmul(scale, xScale),
+          arith::SIToFPOp::create(e.b, e.loc, e.v16f32(), whole(d[i])), f[i]));
+    }
+  }
+  return next;
+}
+
+/// A quad's activation groups [xGroup, xGroup + count) times a strip.
+void QuantizedGemm::multiply(Value strip, Value x, Value f, Value xGroup,
+                             Value count) {
+  auto address = [&](int64_t tile, int64_t token) {
+    return e.at(f, token * in.fRow + 64 * tile);
+  };
+  SmallVector<Value> sums;
+  for (int64_t tile = 0; tile < tilesAtOnce; ++tile)
+    for (int64_t token = 0; token < kQuad; ++token)
+      sums.push_back(e.load(e.v16f32(), address(tile, token), false, 64));
+  sums = e.reduce(e.c(0), count, 1, sums, [&](Value g, ValueRange carried) {
+    Value index = e.add(xGroup, g);
+    Value word = e.mulC(index, 16);
+    return group(e.at(strip, e.mulC(g, groupBytes())),
+                 e.at(x, e.mulC(index, 4 * in.xGroup)),
+                 e.at(x, e.addC(word, quad.scales)),
+                 e.at(x, e.addC(word, quad.sums)), carried);
+  });
+  for (int64_t tile = 0; tile < tilesAtOnce; ++tile)
+    for (int64_t token = 0; token < kQuad; ++token)
+      e.store(sums[tile * kQuad + token], address(tile, token), false, 64);
+}
+
+void QuantizedGemm::emit() {
+  int64_t chunk = xGroups / parts;
+  panel = e.stack(kBlockTiles / tilesAtOnce * stripBytes);
+  clear();
+  e.loop(e.c(0), e.c(matrix.groups()), chunk, [&](Value first) {
+    Value groups = e.umin(e.sub(e.c(matrix.groups()), first), e.c(chunk));
+    unpack(first, groups);
+    Value xGroup = e.mulC(first, parts), count = e.mulC(groups, parts);
+    e.loop(e.c(0), e.c(kBlockTiles / tilesAtOnce), 1, [&](Value strip) {
+      Value from = e.at(panel, e.mulC(strip, stripBytes));
+      e.loop(e.c(0), in.quads, 1, [&](Value q) {
+        multiply(from, e.at(in.x, e.mulC(q, quad.bytes)),
+                 e.at(in.f, e.add(e.mulC(q, kQuad * in.fRow),
+                                  e.mulC(strip, 64 * tilesAtOnce))),
+                 xGroup, count);
+      });
+    });
+  });
+}
+
+template <Layout layout, Dot4 kind>
+static void gemmQuantized(Emitter &e, const BlockOperands &in) {
+  QuantizedGemm(e, in, layout, kind).emit();
+}
+
+static const BlockKernel kernels[] = {
+    {"gemm_q4_avx2", "tile16_q4", SPARKC_ISA_AVX2,
+     gemmQuantized<Layout::Tile16Q4, Dot4::AVX2>},
+    {"gemm_q5_avx2", "tile16_q5", SPARKC_ISA_AVX2,
+     gemmQuantized<Layout::Tile16Q5, Dot4::AVX2>},
+    {"gemm_q6_avx2", "tile16_q6", SPARKC_ISA_AVX2,
+     gemmQuantized<Layout::Tile16Q6, Dot4::AVX2>},
+    {"gemm_q8_avx2", "tile16_q8", SPARKC_ISA_AVX2,
+     gemmQuantized<Layout::Tile16Q8, Dot4::AVX2>},
+    {"gemm_q4_avxvnni", "tile16_q4", SPARKC_ISA_AVXVNNI,
+     gemmQuantized<Layout::Tile16Q4, Dot4::VNNI256>},
+    {"gemm_q5_avxvnni", "tile16_q5", SPARKC_ISA_AVXVNNI,
+     gemmQuantized<Layout::Tile16Q5, Dot4::VNNI256>},
+    {"gemm_q6_avxvnni", "tile16_q6", SPARKC_ISA_AVXVNNI,
+     gemmQuantized<Layout::Tile16Q6, Dot4::VNNI256>},
+    {"gemm_q8_avxvnni", "tile16_q8", SPARKC_ISA_AVXVNNI,
+     gemmQuantized<Layout::Tile16Q8, Dot4::VNNI256>},
+    {"gemm_q4_avx512vnni", "tile16_q4", SPARKC_ISA_AVX512VNNI,
+     gemmQuantized<Layout::Tile16Q4, Dot4::VNNI512>},
+    {"gemm_q5_avx512vnni", "tile16_q5", SPARKC_ISA_AVX512VNNI,
+     gemmQuantized<Layout::Tile16Q5, Dot4::VNNI512>},
+    {"gemm_q6_avx512vnni", "tile16_q6", SPARKC_ISA_AVX512VNNI,
+     gemmQuantized<Layout::Tile16Q6, Dot4::VNNI512>},
+    {"gemm_q8_avx512vnni", "tile16_q8", SPARKC_ISA_AVX512VNNI,
+     gemmQuantized<Layout::Tile16Q8, Dot4::VNNI512>},
+};
+
+ArrayRef<BlockKernel> sparkc::quantizedBlockKernels() { return kernels; }

@@ -1,0 +1,154 @@
+//===- StepLowerBlock.cpp - Tiles times blocks of tokens ------------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The work of a phase is cut into macros: six tiles of a run by up to 128
+// tokens. Threads take macros as they come; a macro's tiles are multiplied by
+// the block kernel, three at a time, into scratch of the thread's own; then the
+// epilogue runs for each token and each unit.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/weights/PackedLayout.h"
+#include "passes/StepLowering.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace sparkc;
+
+static constexpr int64_t kMacroTiles = 6;
+static constexpr int64_t kMacroTokens = 128;
+/// Bytes of a token's accumulators.
+static constexpr int64_t kScratchRow = kMacroTiles * 64;
+
+static int64_t tilesOfUnit(step::TilesOp tiles) {
+  return tiles.getPaired() ? 2 : 1;
+}
+static int64_t macrosOf(step::TilesOp tiles) {
+  return ceilDiv(int64_t(tiles.getUnits()) * tilesOfUnit(tiles), kMacroTiles);
+}
+
+/// The function of a block kernel for one shape:
+/// (ctx, tid, n, tiles, count, x, quads, f).
+LLVM::LLVMFuncOp StepLowering::blockFunction(step::TilesOp tiles,
+                                             const BlockKernel &kernel) {
+  int64_t xGroup =
+      step::activationShape(tiles.getActivation().getType()).second;
+  std::string name =
+      llvm::formatv("{0}.{1}.{2}.{3}", kernel.name, int64_t(tiles.getCols()),
+                    int64_t(tiles.getGroup()), xGroup);
+  if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+    return known;
+  OpBuilder::InsertionGuard guard(b);
+  Type i64 = b.getI64Type();
+  LLVM::LLVMFuncOp function = makeFunction(
+      name, {ptr(), i64, i64, ptr(), i64, ptr(), i64, ptr()}, tiles.getLoc());
+  Emitter e = open(function);
+  Block &block = function.getBody().front();
+  kernel.build(e, BlockOperands{block.getArgument(3), block.getArgument(4),
+                                block.getArgument(5), block.getArgument(6),
+                                block.getArgument(7), kScratchRow,
+                                int64_t(tiles.getCols()),
+                                int64_t(tiles.getGroup()), xGroup});
+  return function;
+}
+
+/// Six tiles by the tokens from `firstToken` on.
+LogicalResult StepLowering::lowerMacro(Emitter &e, step::TilesOp tiles,
+                                       Value macro, Value firstToken) {
+  const BlockKernel *kernel = findBlockKernel(*tiles.getKernel());
+  if (!kernel || kernel->layout != tiles.getLayout())
+    return tiles.emitOpError()
+           << "kernel '" << *tiles.getKernel() << "' does not read layout '"
+           << tiles.getLayout() << "' for a block";
+  auto [size, xGroup] = step::activationShape(tiles.getActivation().getType());
+  int64_t perUnit = tilesOfUnit(tiles), units = tiles.getUnits();
+  int64_t tileBytes =
+      PackedMatrix::plain(*layoutFromName(tiles.getLayout()), kTileRows,
+                          tiles.getCols(), tiles.getGroup())
+          .tileBytes();
+  LLVM::LLVMFuncOp function = blockFunction(tiles, *kernel);
+  Value scratch = e.stack(kMacroTokens * kScratchRow);
+  Value firstUnit = e.mulC(macro, kMacroTiles / perUnit);
+  Value unitCount =
+      e.umin(e.sub(e.c(units), firstUnit), e.c(kMacroTiles / perUnit));
+  Value tileCount = e.mulC(unitCount, perUnit);
+  Value tokens = e.umin(e.sub(e.tokenCount(), firstToken), e.c(kMacroTokens));
+  Value quads = e.divC(e.addC(tokens, kQuad - 1), kQuad);
+  Value first = e.at(e.at(e.weights, int64_t(tiles.getOffset())),
+                     e.mulC(firstUnit, perUnit * tileBytes));
+  Value x =
+      e.at(map.lookup(tiles.getActivation()),
+           e.mulC(e.divC(firstToken, kQuad), QuadLayout(size, xGroup).bytes));
+  e.loop(e.c(0), tileCount, kBlockTiles, [&](Value tile) {
+    Value count = e.umin(e.sub(tileCount, tile), e.c(kBlockTiles));
+    LLVM::CallOp::create(b, e.loc, function,
+                         ValueRange{e.ctx, e.tid, e.n,
+                                    e.at(first, e.mulC(tile, tileBytes)), count,
+                                    x, quads, e.at(scratch, e.mulC(tile, 64))});
+  });
+
+  Block &body = tiles.getBody().front();
+  bool ok = true;
+  e.loop(e.c(0), tokens, 1, [&](Value t) {
+    e.token = e.add(firstToken, t);
+    Value row = e.at(scratch, e.mulC(t, kScratchRow));
+    e.loop(e.c(0), unitCount, 1, [&](Value unit) {
+      for (int64_t i = 0; i < perUnit; ++i)
+        map.map(body.getArgument(i),
+                e.load(e.v16f32(),
+                       e.at(row, e.addC(e.mulC(unit, 64 * perUnit), 64 * i)),
+                       false, 64));
+      map.map(body.getArgument(perUnit),
+              e.mulC(e.add(firstUnit, unit), kLanes));
+      for (Operation &op : body) {
+        e.loc = op.getLoc();
+        ok &= succeeded(lowerEpilogueOp(e, op));
+      }
+    });
+    e.token = Value();
+  });
+  return success(ok);
+}
+
+LogicalResult StepLowering::lowerBlocks(Emitter &e,
+                                        ArrayRef<step::TilesOp> tiles) {
+  int64_t macros = 0;
+  for (step::TilesOp run : tiles) {
+    if (!run.getKernel())
+      return run.emitOpError("has no kernel; run step-select-microkernel");
+    macros += macrosOf(run);
+  }
+  Value spans = e.divC(e.addC(e.tokenCount(), kMacroTokens - 1), kMacroTokens);
+  Value total = e.mulC(spans, macros);
+  bool ok = true;
+  scf::WhileOp::create(
+      b, e.loc, TypeRange{e.i64()}, ValueRange{emitClaim(e)},
+      [&](OpBuilder &, Location, ValueRange args) {
+        Value more = e.cmp(arith::CmpIPredicate::ult, args[0], total);
+        scf::ConditionOp::create(b, e.loc, more, args);
+      },
+      [&](OpBuilder &, Location, ValueRange args) {
+        Value macro = e.udiv(args[0], spans);
+        Value span = e.sub(args[0], e.mul(macro, spans));
+        Value firstToken = e.mulC(span, kMacroTokens);
+        int64_t done = 0;
+        for (step::TilesOp run : tiles) {
+          e.loc = run.getLoc();
+          int64_t end = done + macrosOf(run);
+          Value mine = arith::AndIOp::create(
+              b, e.loc, e.cmp(arith::CmpIPredicate::uge, macro, e.c(done)),
+              e.cmp(arith::CmpIPredicate::ult, macro, e.c(end)));
+          e.ifThen(mine, [&] {
+            ok &=
+                succeeded(lowerMacro(e, run, e.addC(macro, -done), firstToken));
+          });
+          done = end;
+        }
+        scf::YieldOp::create(b, e.loc, emitClaim(e));
+      });
+  return success(ok);
+}

@@ -1,0 +1,360 @@
+//===- StepLowerPhase.cpp - What the ops of a phase become ----------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/microkernels/Kernels.h"
+#include "codegen/microkernels/Math.h"
+#include "codegen/weights/PackedLayout.h"
+#include "passes/StepLowering.h"
+#include "sparkc_abi.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace sparkc;
+
+/// Weight bytes that a thread prefetches while it prepares its activation: what
+/// memory delivers to a processor in that time, and a part of its L2 cache.
+static constexpr int64_t kProloguePrefetch = 128 * 1024;
+
+/// Phases of this many bytes of weights and more share the ends of their work,
+/// in this many pieces a thread.
+static constexpr int64_t kSharedEnd = 256 * 1024;
+static constexpr int64_t kPieces = 4;
+
+static int64_t unitBytes(step::TilesOp tiles) {
+  PackedMatrix matrix =
+      PackedMatrix::plain(*layoutFromName(tiles.getLayout()), kTileRows,
+                          tiles.getCols(), tiles.getGroup());
+  return matrix.tileBytes() * (tiles.getPaired() ? 2 : 1);
+}
+
+/// Is there anything to do for `wanted`, which a prefill may be asked for?
+static Value isWanted(Emitter &e, step::Wanted wanted) {
+  Value flags = e.ctxField(e.i32(), offsetof(sparkc_ctx, flags));
+  auto masked = [&](int64_t mask) -> Value {
+    return arith::AndIOp::create(e.b, e.loc, flags, e.c(e.i32(), mask));
+  };
+  int64_t both = SPARKC_CTX_NO_LOGITS | SPARKC_CTX_ALL_LOGITS;
+  if (wanted == step::Wanted::last)
+    return e.cmp(arith::CmpIPredicate::eq, masked(both), e.c(e.i32(), 0));
+  return e.cmp(arith::CmpIPredicate::eq, masked(both),
+               e.c(e.i32(), SPARKC_CTX_ALL_LOGITS));
+}
+
+LogicalResult StepLowering::lowerPhase(step::PhaseOp phase,
+                                       LLVM::LLVMFuncOp function,
+                                       ValueRange captured) {
+  Emitter e = open(function);
+  map.clear();
+  for (auto [i, value] : llvm::enumerate(captured))
+    map.map(value, function.getBody().front().getArgument(5 + i));
+  if (!phase.getWhen())
+    return lowerWork(e, phase);
+  LogicalResult result = success();
+  e.ifThen(isWanted(e, *phase.getWhen()),
+           [&] { result = lowerWork(e, phase); });
+  return result;
+}
+
+LogicalResult StepLowering::lowerWork(Emitter &e, step::PhaseOp phase) {
+  // Whatever prepares the activation comes before the tiles.
+  SmallVector<step::TilesOp> tiles(phase.getBody().getOps<step::TilesOp>());
+  bool blocks = !phase.getBody().getOps<step::BlockViewOp>().empty();
+  int64_t total = 0;
+  for (step::TilesOp run : tiles)
+    total += unitBytes(run) * int64_t(run.getUnits());
+  Value work;
+  if (!tiles.empty() && !blocks) {
+    work = workOf(e, phase, total);
+    Value lo = shareAt(e, work, e.tid);
+    e.stream = e.at(e.weights, e.addC(lo, tiles.front().getOffset()));
+    e.streamLimit = std::min(kProloguePrefetch, total / 8);
+  }
+  for (Operation &op : phase.getBody().front()) {
+    e.loc = op.getLoc();
+    if (!isa<step::TilesOp>(op) && failed(lowerPhaseOp(e, op)))
+      return failure();
+  }
+  if (tiles.empty())
+    return success();
+  if (blocks)
+    return lowerBlocks(e, tiles);
+  bool ok = true;
+  auto runAll = [&](Value lo, Value hi) {
+    int64_t done = 0;
+    for (step::TilesOp run : tiles) {
+      e.loc = run.getLoc();
+      ok &= succeeded(lowerTiles(e, run, done, lo, hi));
+      done += unitBytes(run) * int64_t(run.getUnits());
+    }
+  };
+  if (total < kSharedEnd)
+    runAll(shareAt(e, work, e.tid), shareAt(e, work, e.addC(e.tid, 1)));
+  else
+    emitSharedEnd(e, work, runAll);
+  return success(ok);
+}
+
+/// The phase's work in bytes of weights; none where it computes logits that are
+/// not wanted.
+Value StepLowering::workOf(Emitter &e, step::PhaseOp phase, int64_t total) {
+  Value work = e.c(total);
+  WalkResult logits =
+      phase.walk([](step::LogitsOp) { return WalkResult::interrupt(); });
+  if (!logits.wasInterrupted())
+    return work;
+  Value flags = e.ctxField(e.i32(), offsetof(sparkc_ctx, flags));
+  Value skip = e.cmp(arith::CmpIPredicate::ne,
+                     arith::AndIOp::create(b, e.loc, flags,
+                                           e.c(e.i32(), SPARKC_CTX_NO_LOGITS)),
+                     e.c(e.i32(), 0));
+  return e.select(skip, e.c(0), work);
+}
+
+/// Every thread does the first 7/8 of its own share; the ends of the shares are
+/// cut in pieces that whoever is done takes, so that no thread waits long for
+/// one whose processor was slower.
+void StepLowering::emitSharedEnd(Emitter &e, Value work,
+                                 llvm::function_ref<void(Value, Value)> run) {
+  Value alone = e.cmp(arith::CmpIPredicate::eq, e.n, e.c(1));
+  Value pieces = e.mulC(e.n, kPieces);
+  auto endOfOwn = [&](Value thread) {
+    Value lo = shareAt(e, work, thread);
+    Value hi = shareAt(e, work, e.addC(thread, 1));
+    return std::pair{e.sub(hi, e.divC(e.sub(hi, lo), 8)), hi};
+  };
+  scf::WhileOp::create(
+      b, e.loc, TypeRange{e.i64()}, ValueRange{e.c(-1)},
+      [&](OpBuilder &, Location, ValueRange args) {
+        Value more = e.cmp(arith::CmpIPredicate::slt, args[0], pieces);
+        scf::ConditionOp::create(b, e.loc, more, args);
+      },
+      [&](OpBuilder &, Location, ValueRange args) {
+        Value own = e.cmp(arith::CmpIPredicate::slt, args[0], e.c(0));
+        Value piece = e.select(own, e.c(0), args[0]);
+        Value owner =
+            e.select(own, e.tid, arith::RemUIOp::create(b, e.loc, piece, e.n));
+        Value index = e.udiv(piece, e.n);
+        auto [from, to] = endOfOwn(owner);
+        Value length = e.sub(to, from);
+        Value pieceLo = e.add(from, e.divC(e.mul(length, index), kPieces));
+        Value pieceHi =
+            e.add(from, e.divC(e.mul(length, e.addC(index, 1)), kPieces));
+        Value lo = e.select(own, shareAt(e, work, e.tid), pieceLo);
+        Value hi = e.select(own, e.select(alone, to, from), pieceHi);
+        run(lo, hi);
+        auto next = scf::IfOp::create(
+            b, e.loc, alone,
+            [&](OpBuilder &, Location) {
+              scf::YieldOp::create(b, e.loc, pieces);
+            },
+            [&](OpBuilder &, Location) {
+              Value claim = emitClaim(e);
+              scf::YieldOp::create(b, e.loc, claim);
+            });
+        scf::YieldOp::create(b, e.loc, next.getResults());
+      });
+}
+
+template <typename Op> static AttentionShape shapeOf(Op attention) {
+  return {attention.getCache(), int64_t(attention.getHeads()),
+          int64_t(attention.getWindow()), int64_t(attention.getChunk()),
+          attention.getScale().convertToFloat()};
+}
+
+/// Each thread takes its share of the tokens.
+LogicalResult StepLowering::lowerTokensOp(Emitter &e, step::TokensOp tokens) {
+  auto [lo, hi] = e.share(e.tokenCount());
+  bool ok = true;
+  e.loop(lo, hi, 1, [&](Value token) {
+    e.token = token;
+    for (Operation &op : tokens.getBody().front()) {
+      e.loc = op.getLoc();
+      ok &= succeeded(lowerPhaseOp(e, op));
+    }
+    e.token = Value();
+  });
+  return success(ok);
+}
+
+LogicalResult StepLowering::lowerPhaseOp(Emitter &e, Operation &op) {
+  auto in = [&](Value value) { return map.lookup(value); };
+  auto out = [&](Value value) {
+    int64_t size = cast<step::VecType>(value.getType()).getSize();
+    Value address = emitVec(e, size);
+    map.map(value, address);
+    return address;
+  };
+  return TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](step::StreamOp) { return success(); })
+      .Case([&](step::ViewOp view) {
+        Value token = view.getLast() ? e.addC(e.tokenCount(), -1) : e.token;
+        map.map(view.getOutput(), rowAddress(e, view.getSlot(), token));
+        return success();
+      })
+      .Case([&](step::TokensOp tokens) { return lowerTokensOp(e, tokens); })
+      .Case([&](step::RopeTableOp table) {
+        lowerRopeTable(e, table);
+        return success();
+      })
+      .Case([&](step::KeepOp keep) {
+        emitKeep(e, in(keep.getInput()), keep.getInput().getType().getSize(),
+                 slotAddress(e, keep.getSlot()));
+        return success();
+      })
+      .Case([&](step::PutOp put) {
+        auto [size, group] = step::activationShape(put.getInput().getType());
+        emitPut(e, in(put.getInput()), size, group,
+                slotAddress(e, put.getSlot()));
+        return success();
+      })
+      .Case([&](step::BlockViewOp view) {
+        map.map(view.getOutput(), slotAddress(e, view.getSlot()));
+        return success();
+      })
+      .Case([&](step::RmsNormOp norm) {
+        emitRmsNorm(e, in(norm.getInput()),
+                    e.at(e.weights, int64_t(norm.getWeight())),
+                    norm.getInput().getType().getSize(),
+                    norm.getEps().convertToDouble(), out(norm.getOutput()));
+        return success();
+      })
+      .Case([&](step::QuantizeOp quantize) {
+        auto type = quantize.getOutput().getType();
+        QVecLayout layout(type.getSize(), type.getGroup());
+        Value room = e.stack(layout.bytes);
+        emitQuantize(e, in(quantize.getInput()), type.getSize(),
+                     type.getGroup(), room);
+        map.map(quantize.getOutput(), room);
+        return success();
+      })
+      .Case([&](step::FoldOp fold) {
+        emitFold(e, slotAddress(e, fold.getSlot()), fold.getHeads(),
+                 fold.getHeadDim(), fold.getWindow(), fold.getChunk(),
+                 out(fold.getOutput()));
+        return success();
+      })
+      .Case([&](step::HeadGateOp gate) {
+        int64_t heads = gate.getGate().getType().getSize();
+        emitHeadGate(e, in(gate.getInput()), in(gate.getGate()), heads,
+                     gate.getInput().getType().getSize() / heads,
+                     out(gate.getOutput()));
+        return success();
+      })
+      .Case([&](step::EmbedOp embed) {
+        emitEmbed(e, e.at(e.weights, int64_t(embed.getWeight())),
+                  embed.getLayout(), embed.getHidden(),
+                  slotAddress(e, embed.getSlot()));
+        return success();
+      })
+      .Case([&](step::AttentionOp attention) {
+        emitAttention(e, shapeOf(attention),
+                      slotAddress(e, attention.getQuery()),
+                      slotAddress(e, attention.getPartials()));
+        return success();
+      })
+      .Case([&](step::BlockAttentionOp attention) {
+        auto row = [&](StringRef name) {
+          return *symbols.lookup<step::SlotOp>(name).getRow();
+        };
+        emitBlockAttention(
+            e, shapeOf(attention), slotAddress(e, attention.getQuery()),
+            row(attention.getQuery()), slotAddress(e, attention.getOutput()),
+            row(attention.getOutput()));
+        return success();
+      })
+      .Default([](Operation *other) {
+        return other->emitOpError("cannot be lowered in a phase");
+      });
+}
+
+LogicalResult StepLowering::lowerTiles(Emitter &e, step::TilesOp tiles,
+                                       int64_t firstByte, Value loByte,
+                                       Value hiByte) {
+  if (!tiles.getKernel())
+    return tiles.emitOpError("has no kernel; run step-select-microkernel");
+  const TileKernel *kernel = findTileKernel(*tiles.getKernel());
+  if (!kernel || kernel->layout != tiles.getLayout())
+    return tiles.emitOpError()
+           << "kernel '" << *tiles.getKernel() << "' does not read layout '"
+           << tiles.getLayout() << "'";
+  int64_t bytes = unitBytes(tiles), units = tiles.getUnits();
+  // Units that start in [loByte, hiByte).
+  auto firstUnit = [&](Value at) {
+    Value begun = e.sub(e.umax(at, e.c(firstByte)), e.c(firstByte));
+    return e.umin(e.divC(e.addC(begun, bytes - 1), bytes), e.c(units));
+  };
+  Value lo = firstUnit(loByte), hi = firstUnit(hiByte);
+  Value base = e.at(e.weights, int64_t(tiles.getOffset()));
+  Value activation = map.lookup(tiles.getActivation());
+  auto qvec = dyn_cast<step::QVecType>(tiles.getActivation().getType());
+  int64_t xGroup = qvec ? qvec.getGroup() : 0;
+  Block &body = tiles.getBody().front();
+  bool ok = true;
+  e.loop(lo, hi, 1, [&](Value unit) {
+    Value tile = e.at(base, e.mulC(unit, bytes));
+    int64_t count = tiles.getPaired() ? 2 : 1;
+    for (int64_t i = 0; i < count; ++i)
+      map.map(
+          body.getArgument(i),
+          kernel->build(e, TileOperands{e.at(tile, i * (bytes / count)),
+                                        activation, int64_t(tiles.getCols()),
+                                        int64_t(tiles.getGroup()), xGroup}));
+    map.map(body.getArgument(count), e.mulC(unit, kLanes));
+    for (Operation &op : body) {
+      e.loc = op.getLoc();
+      ok &= succeeded(lowerEpilogueOp(e, op));
+    }
+  });
+  return success(ok);
+}
+
+LogicalResult StepLowering::lowerEpilogueOp(Emitter &e, Operation &op) {
+  auto in = [&](Value value) { return map.lookup(value); };
+  return TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](step::ViewOp) { return lowerPhaseOp(e, op); })
+      .Case([&](step::RotateOp rotate) {
+        auto [first, second] = emitRotate(
+            e, in(rotate.getA()), in(rotate.getB()), in(rotate.getTable()),
+            rotate.getTable().getType().getSize() / 2, in(rotate.getJ()));
+        map.map(rotate.getFirst(), first);
+        map.map(rotate.getSecond(), second);
+        return success();
+      })
+      .Case([&](step::GegluOp geglu) {
+        map.map(geglu.getOutput(),
+                e.fmul(buildGeluErf(e.b, e.loc, in(geglu.getGate())),
+                       in(geglu.getUp())));
+        return success();
+      })
+      .Case([&](step::ResidualOp residual) {
+        Value old = emitLoadLanes(e, slotAddress(e, residual.getSlot()),
+                                  in(residual.getJ()), residual.getLanes());
+        map.map(residual.getOutput(), e.fadd(old, in(residual.getUpdate())));
+        return success();
+      })
+      .Case([&](step::StoreOp store) {
+        emitStoreLanes(e, in(store.getValue()), slotAddress(e, store.getSlot()),
+                       in(store.getJ()), store.getLanes());
+        return success();
+      })
+      .Case([&](step::KVStoreOp store) {
+        emitKVStore(e, in(store.getValue()), store.getKind(), in(store.getJ()),
+                    store.getCache(), store.getLanes());
+        return success();
+      })
+      .Case([&](step::LogitsOp logits) {
+        Value row = e.ctxField(ptr(), offsetof(sparkc_ctx, logits));
+        if (e.token)
+          row = e.at(row, e.mulC(e.token, 4 * logits.getLanes().getCount()));
+        emitStoreLanes(e, in(logits.getValue()), row, in(logits.getJ()),
+                       logits.getLanes());
+        return success();
+      })
+      .Default([](Operation *other) {
+        return other->emitOpError("cannot be lowered in an epilogue");
+      });
+}
