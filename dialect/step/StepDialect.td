@@ -26,6 +26,7 @@ def Step_Dialect : Dialect {
     `!step.vec` values are private to a thread or views of a slot; they live in
     the stack frame of the function that makes them.
   }];
+  let dependentDialects = ["::sparkc::spark::SparkDialect"];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
 }

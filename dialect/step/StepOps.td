@@ -142,7 +142,7 @@ def Step_CallOp : Step_Op<"call", [
                        I64Attr:$layer, I64Attr:$weights, Step_AffineAttr:$kv);
   let assemblyFormat = [{
     $callee `(` $operands `)` `layer` $layer `weights` $weights `kv` $kv
-    attr-dict `:` type($operands)
+    attr-dict (`:` type($operands)^)?
   }];
 }
 

@@ -67,7 +67,7 @@ step.func @f {
 
 step.slot @x size <512>
 step.func @f {
-  // expected-error@+1 {{'step.view' op expects parent op 'step.phase'}}
+  // expected-error@+1 {{'step.view' op expects parent op to be one of 'step.phase, step.tokens, step.tiles'}}
   %x = step.view @x : !step.vec<128>
   step.return
 }
