@@ -538,13 +538,17 @@ LogicalResult Lowering::lowerPhaseOp(Emitter &e, Operation &op) {
         return success();
       })
       .Case([&](step::AttentionOp attention) {
+        TokenKV token;
+        if (attention.getKey())
+          token = {slotAddress(e, *attention.getKey()),
+                   slotAddress(e, *attention.getValue())};
         emitAttention(e,
                       AttentionShape{attention.getCache(),
                                      int64_t(attention.getHeads()),
                                      int64_t(attention.getWindow()),
                                      int64_t(attention.getChunk()),
                                      attention.getScale().convertToFloat()},
-                      slotAddress(e, attention.getQuery()),
+                      slotAddress(e, attention.getQuery()), token,
                       slotAddress(e, attention.getPartials()));
         return success();
       })

@@ -8,7 +8,8 @@
 // Decode: items are (KV head, chunk of keys at an absolute position). A lane is
 // a key while scores are taken, a dim while values are summed, so no sum over
 // dims or keys crosses lanes but the sum of a chunk's weights. All query heads
-// of the group share each K and V line.
+// of the group share each K and V line. Of a quantized cache the item of the
+// token's own chunk, which one thread alone has, first writes the token to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,27 +27,6 @@ using arith::CmpIPredicate;
 static constexpr int64_t kHeadBlock = 8;
 /// Accumulators that may be live at once.
 static constexpr int64_t kAccumulators = 16;
-
-CacheAddress::CacheAddress(Emitter &e, step::CacheAttr cache)
-    : e(e), heads(cache.getHeads()), dim(cache.getHeadDim()),
-      paddedDim(alignTo16(dim)), ring(cache.getPositions()),
-      bytes(cache.getElement().isF16() ? 2 : 4), element(cache.getElement()),
-      positions(ring ? e.c(ring) : e.capacity()) {}
-
-Value CacheAddress::slotOf(Value position) {
-  return ring ? e.remC(position, ring) : position;
-}
-
-Value CacheAddress::key(Value head, Value slot) {
-  Value block = e.mulC(e.divC(slot, kLanes), kLanes * dim * bytes);
-  return e.add(e.mulC(e.mul(head, positions), dim * bytes), block);
-}
-
-Value CacheAddress::value(Value head, Value slot) {
-  Value area = e.mulC(positions, heads * dim * bytes);
-  Value row = e.add(e.mul(head, positions), slot);
-  return e.add(area, e.mulC(row, paddedDim * bytes));
-}
 
 std::pair<Value, Value> sparkc::emitChunkRange(Emitter &e, int64_t window,
                                                int64_t chunk) {
@@ -79,6 +59,8 @@ struct Item {
     return e.at(scores, e.add(e.c(g * shape.chunk * 4), e.mulC(key, 4)));
   }
 
+  SmallVector<Value> emitDots(const KeyGroup &group, Value from, int64_t dims,
+                              int64_t chains, ValueRange sums);
   SmallVector<Value> emitScores();
   SmallVector<Value> emitWeights(ValueRange maxima);
   void emitValues();
@@ -86,6 +68,29 @@ struct Item {
 };
 
 } // namespace
+
+/// Adds to the sums of each head's chains what `dims` dims of a block of keys
+/// give; `from`: the first head's elements of these dims.
+SmallVector<Value> Item::emitDots(const KeyGroup &group, Value from,
+                                  int64_t dims, int64_t chains,
+                                  ValueRange sums) {
+  return e.reduceUnrolled(
+      dims / chains, std::max<int64_t>(1, 4 / chains), sums,
+      [&](Value i, ValueRange in) {
+        SmallVector<Value> next(in);
+        for (int64_t ch = 0; ch < chains; ++ch) {
+          Value d = e.addC(e.mulC(i, chains), ch);
+          Value k = cache.loadKeys(group, d);
+          for (int64_t g = 0; g < heads; ++g) {
+            Value q = e.load(
+                e.f32(), e.at(from, e.addC(e.mulC(d, 4), g * dim() * 4)), true);
+            Value &sum = next[g * chains + ch];
+            sum = e.fma(k, e.broadcast(q), sum);
+          }
+        }
+        return next;
+      });
+}
 
 /// Masked scores of the chunk to `scores`; returns their maxima (scalars).
 SmallVector<Value> Item::emitScores() {
@@ -108,26 +113,13 @@ SmallVector<Value> Item::emitScores() {
   SmallVector<Value> maxima = e.reduce(
       blockLo, blockHi, 1, SmallVector<Value>(heads, minusInf),
       [&](Value block, ValueRange carried) {
-        Value line = e.at(keys, e.mulC(block, kLanes * dim() * cache.bytes));
+        Value lines = e.at(keys, e.mulC(block, kLanes * cache.keyBytes));
         SmallVector<Value> sums(heads * chains, e.zero16());
-        sums = e.reduceUnrolled(
-            dim() / chains, std::max<int64_t>(1, 4 / chains), sums,
-            [&](Value i, ValueRange in) {
-              SmallVector<Value> next(in);
-              for (int64_t ch = 0; ch < chains; ++ch) {
-                Value d = e.addC(e.mulC(i, chains), ch);
-                Value k = e.loadAsF32(
-                    cache.element,
-                    e.at(line, e.mulC(d, kLanes * cache.bytes)), true);
-                for (int64_t g = 0; g < heads; ++g) {
-                  Value q = e.load(
-                      e.f32(), e.at(query, e.addC(e.mulC(d, 4), g * dim() * 4)),
-                      true);
-                  Value &sum = next[g * chains + ch];
-                  sum = e.fma(k, e.broadcast(q), sum);
-                }
-              }
-              return next;
+        sums = cache.reduceGroups(
+            sums, [&](Value group, int64_t dims, ValueRange in) {
+              return emitDots(cache.keyGroup(lines, group),
+                              e.at(query, e.mulC(group, cache.groupDims * 4)),
+                              dims, chains, in);
             });
         Value id = arith::AddIOp::create(
             e.b, e.loc, lane, e.broadcast(e.mulC(block, kLanes)));
@@ -178,21 +170,17 @@ void Item::emitValues() {
   int64_t vectors = cache.paddedDim / kLanes;
   int64_t width = std::clamp<int64_t>(kAccumulators / heads, 1, vectors);
   Value values = e.at(e.kv, cache.value(kvHead, chunkSlot));
-  int64_t rowBytes = cache.paddedDim * cache.bytes;
   auto strip = [&](Value firstVector, int64_t count) {
     SmallVector<Value> sums = e.reduce(
         keyLo, keyHi, 1, SmallVector<Value>(heads * count, e.zero16()),
         [&](Value key, ValueRange in) {
           SmallVector<Value> next(in);
-          Value row = e.at(
-              values, e.add(e.mulC(key, rowBytes),
-                            e.mulC(firstVector, kLanes * cache.bytes)));
+          Value row = e.at(values, e.mulC(key, cache.valueBytes));
           SmallVector<Value> p;
           for (int64_t g = 0; g < heads; ++g)
             p.push_back(e.broadcast(e.load(e.f32(), scoresOf(g, key))));
           for (int64_t i = 0; i < count; ++i) {
-            Value v = e.loadAsF32(cache.element,
-                                  e.at(row, i * kLanes * cache.bytes), true);
+            Value v = cache.loadValues(row, e.addC(firstVector, i));
             for (int64_t g = 0; g < heads; ++g)
               next[g * count + i] = e.fma(p[g], v, next[g * count + i]);
           }
@@ -223,7 +211,7 @@ void Item::emit() {
 }
 
 void sparkc::emitAttention(Emitter &e, const AttentionShape &shape, Value query,
-                           Value partials) {
+                           const TokenKV &token, Value partials) {
   CacheAddress cache(e, shape.cache);
   int64_t group = shape.heads / cache.heads;
   Value scores = e.stack(std::min(group, kHeadBlock) * shape.chunk * 4);
@@ -242,6 +230,12 @@ void sparkc::emitAttention(Emitter &e, const AttentionShape &shape, Value query,
     Value start = e.mulC(e.add(firstChunk, relative), shape.chunk);
     Value keyLo = e.sub(e.umax(firstKey, start), start);
     Value keyHi = e.umin(e.sub(seen, start), e.c(shape.chunk));
+    if (token.key)
+      e.ifThen(e.cmp(CmpIPredicate::eq, e.addC(relative, 1), chunks), [&] {
+        Value at = e.mulC(kvHead, cache.dim * 4);
+        emitCacheWrite(cache, kvHead, cache.slotOf(e.pos()),
+                       {e.at(token.key, at), e.at(token.value, at)});
+      });
     for (int64_t g = 0; g < group; g += kHeadBlock) {
       Value head = e.addC(e.mulC(kvHead, group), g);
       Value record = e.at(
