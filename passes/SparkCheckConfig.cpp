@@ -219,9 +219,13 @@ LogicalResult Checker::checkAttention(AttentionOp attention) {
 }
 
 LogicalResult Checker::checkCache(KVCacheOp cache, bool slides) {
+  // A quantized cache is written chunk by chunk while it is read.
+  bool quantized = cache.getElementType().isInteger();
+  int64_t block = config.getPrefillBlock();
+  if (quantized)
+    block = std::max(block, chunk.getInt());
   int64_t ring =
-      slides ? llvm::alignTo(config.getWindow() + config.getPrefillBlock() - 1,
-                             chunk.getInt())
+      slides ? llvm::alignTo(config.getWindow() + block - 1, chunk.getInt())
              : 0;
   if (failed(expect(cache, "heads (kv_heads)", cache.getHeads(),
                     config.getKvHeads())) ||
@@ -235,6 +239,9 @@ LogicalResult Checker::checkCache(KVCacheOp cache, bool slides) {
                    ? "at least window + prefill_block - 1 positions in whole "
                      "chunks, "
                    : "")
+           << (slides && quantized ? "and a chunk at least in the block's "
+                                     "place, "
+                                   : "")
            << ring << ", not " << cache.getRing();
   return agree(firstCache, element, cache, "elements of type",
                cache.getElementType());

@@ -104,6 +104,7 @@ private:
                   ArrayRef<FlatSymbolRefAttr> weights, Location loc);
   void placeCaches();
   step::CacheAttr cacheAttr(spark::KVCacheOp cache);
+  FlatSymbolRefAttr tokenSlot(step::KVKind kind, spark::KVCacheOp cache);
 
   // Schedule.
   Value table(Function &fn, spark::RopeAttr rope);
@@ -244,13 +245,21 @@ step::CacheAttr Scheduler::cacheAttr(spark::KVCacheOp cache) {
                               cache.getRing(), cache.getElementType());
 }
 
+/// What a quantized cache gets is complete only behind the phase of its tiles:
+/// attention quantizes it.
+FlatSymbolRefAttr Scheduler::tokenSlot(step::KVKind kind,
+                                       spark::KVCacheOp cache) {
+  return vectorSlot(("token." + step::stringifyKVKind(kind)).str(),
+                    int64_t(cache.getHeads()) * int64_t(cache.getHeadDim()));
+}
+
 void Scheduler::placeCaches() {
   int64_t a = 0, b = 0;
   for (auto cache : module.getOps<spark::KVCacheOp>()) {
     kvElement = cache.getElementType();
+    step::CacheAttr attr = cacheAttr(cache);
     int64_t perPosition =
-        int64_t(cache.getHeads()) * (kvElement.getIntOrFloatBitWidth() / 8) *
-        (cache.getHeadDim() + (cache.getHeadDim() + 15) / 16 * 16);
+        attr.getHeads() * (attr.getKeyBytes() + attr.getValueBytes());
     caches[cache.getSymName()] = {affine(a, b), 0};
     if (cache.getRing()) {
       a += alignLine(perPosition * cache.getRing());
@@ -343,8 +352,12 @@ LogicalResult Scheduler::scheduleAttention(Function &fn,
   FlatSymbolRefAttr partials = slot("attention", size);
   OpBuilder b(context());
   phase(fn, "attention", step::PhaseKind::attention, op.getLoc(), b);
+  FlatSymbolRefAttr key, value;
+  if (cacheAttr(cache).isQuantized())
+    key = tokenSlot(step::KVKind::key, cache),
+    value = tokenSlot(step::KVKind::value, cache);
   step::AttentionOp::create(b, op.getLoc(), *query, partials, cacheAttr(cache),
-                            op.getHeadsAttr(), op.getWindowAttr(),
+                            key, value, op.getHeadsAttr(), op.getWindowAttr(),
                             op.getScaleAttr(), op.getChunkAttr());
   held[op.getOutput()] = {partials, op};
   barrier(fn, op.getLoc());
@@ -399,10 +412,13 @@ LogicalResult Scheduler::emitSink(OpBuilder &b, const EpilogueRun &run,
   if (auto write = dyn_cast<spark::KVWriteOp>(run.sink)) {
     auto cache =
         symbols.lookup<spark::KVCacheOp>(write.getCacheAttr().getAttr());
-    step::KVStoreOp::create(b, write.getLoc(), value,
-                            run.operand ? step::KVKind::value
-                                        : step::KVKind::key,
-                            j, cacheAttr(cache), lanes);
+    auto kind = run.operand ? step::KVKind::value : step::KVKind::key;
+    if (cacheAttr(cache).isQuantized())
+      step::StoreOp::create(b, write.getLoc(), value, tokenSlot(kind, cache), j,
+                            lanes);
+    else
+      step::KVStoreOp::create(b, write.getLoc(), value, kind, j,
+                              cacheAttr(cache), lanes);
     return checkPosition(write, write.getPosition());
   }
   if (!results[run.operand])
@@ -657,7 +673,9 @@ LogicalResult Scheduler::run() {
       b.getI64IntegerAttr(streamed), b.getI64IntegerAttr(linearWeights),
       b.getI64IntegerAttr(fullLayers), b.getI64IntegerAttr(ring),
       b.getI64IntegerAttr(capacityMultiple), b.getI64IntegerAttr(0),
-      b.getStringAttr(kvElement && kvElement.isF32() ? "f32" : "f16"),
+      b.getStringAttr(!kvElement || kvElement.isF16() ? "f16"
+                      : kvElement.isF32()             ? "f32"
+                                                      : "q8"),
       ArrayAttr());
   graph.erase();
   for (auto cache :

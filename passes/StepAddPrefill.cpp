@@ -43,6 +43,7 @@ private:
     return cast<step::TilesOp>(at.clone(*tiles, copy));
   }
   void addHead(step::PhaseOp phase);
+  void addCacheWrite(step::AttentionOp attention);
   void addAttention(step::AttentionOp attention, OpBuilder &at);
   step::PhaseOp makePhase(const Twine &name, step::PhaseOp like,
                           step::PhaseKind kind,
@@ -187,6 +188,23 @@ void Prefill::addTiles(step::PhaseOp phase, OpBuilder &at) {
   }
 }
 
+/// What a step's attention does first for a quantized cache is a phase here:
+/// all tokens are in the cache before any is read.
+void Prefill::addCacheWrite(step::AttentionOp attention) {
+  auto like = attention->getParentOfType<step::PhaseOp>();
+  giveRows(*attention.getKey());
+  giveRows(*attention.getValue());
+  step::PhaseOp phase =
+      makePhase("cache", like, step::PhaseKind::attention);
+  OpBuilder at = OpBuilder::atBlockEnd(&phase.getBody().front());
+  auto tokens = step::TokensOp::create(at, attention.getLoc());
+  at.setInsertionPointToEnd(&tokens.getBody().emplaceBlock());
+  step::CacheWriteOp::create(at, attention.getLoc(), attention.getKeyAttr(),
+                             attention.getValueAttr(),
+                             attention.getCacheAttr());
+  barrier(attention.getLoc());
+}
+
 void Prefill::addAttention(step::AttentionOp attention, OpBuilder &at) {
   giveRows(attention.getQuery());
   int64_t width =
@@ -236,6 +254,9 @@ void Prefill::addPhase(step::PhaseOp phase) {
     addTiles(phase, at);
     return;
   }
+  for (auto attention : ops.getOps<step::AttentionOp>())
+    if (attention.getKey())
+      addCacheWrite(attention);
   step::PhaseOp copy = makePhase(phase.getName(), phase, phase.getKind());
   OpBuilder at = OpBuilder::atBlockEnd(&copy.getBody().front());
   for (Operation &op : ops.front()) {

@@ -251,9 +251,24 @@ LogicalResult StepLowering::lowerPhaseOp(Emitter &e, Operation &op) {
         return success();
       })
       .Case([&](step::AttentionOp attention) {
+        TokenKV token;
+        if (attention.getKey())
+          token = {slotAddress(e, *attention.getKey()),
+                   slotAddress(e, *attention.getValue())};
         emitAttention(e, shapeOf(attention),
-                      slotAddress(e, attention.getQuery()),
+                      slotAddress(e, attention.getQuery()), token,
                       slotAddress(e, attention.getPartials()));
+        return success();
+      })
+      .Case([&](step::CacheWriteOp write) {
+        CacheAddress cache(e, write.getCache());
+        Value key = slotAddress(e, write.getKey());
+        Value value = slotAddress(e, write.getValue());
+        Value slot = cache.slotOf(e.pos());
+        e.loop(e.c(0), e.c(cache.heads), 1, [&](Value head) {
+          Value at = e.mulC(head, cache.dim * 4);
+          emitCacheWrite(cache, head, slot, {e.at(key, at), e.at(value, at)});
+        });
         return success();
       })
       .Case([&](step::BlockAttentionOp attention) {

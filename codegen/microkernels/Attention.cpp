@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Decode: items are (KV head, chunk of keys at an absolute position), each with
-// all query heads of the group. Their records are folded later.
+// all query heads of the group. Their records are folded later. Of a quantized
+// cache the item of the token's own chunk, which one thread alone has, first
+// writes the token to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,27 +18,6 @@
 
 using namespace mlir;
 using namespace sparkc;
-
-CacheAddress::CacheAddress(Emitter &e, step::CacheAttr cache)
-    : e(e), heads(cache.getHeads()), dim(cache.getHeadDim()),
-      paddedDim(alignTo16(dim)), ring(cache.getPositions()),
-      bytes(cache.getElement().isF16() ? 2 : 4), element(cache.getElement()),
-      positions(ring ? e.c(ring) : e.capacity()) {}
-
-Value CacheAddress::slotOf(Value position) {
-  return ring ? e.remC(position, ring) : position;
-}
-
-Value CacheAddress::key(Value head, Value slot) {
-  Value block = e.mulC(e.divC(slot, kLanes), kLanes * dim * bytes);
-  return e.add(e.mulC(e.mul(head, positions), dim * bytes), block);
-}
-
-Value CacheAddress::value(Value head, Value slot) {
-  Value area = e.mulC(positions, heads * dim * bytes);
-  Value row = e.add(e.mul(head, positions), slot);
-  return e.add(area, e.mulC(row, paddedDim * bytes));
-}
 
 std::pair<Value, Value> sparkc::emitChunkRange(Emitter &e, int64_t window,
                                                int64_t chunk) {
@@ -51,7 +32,7 @@ std::pair<Value, Value> sparkc::emitChunkRange(Emitter &e, int64_t window,
 }
 
 void sparkc::emitAttention(Emitter &e, const AttentionShape &shape, Value query,
-                           Value partials) {
+                           const TokenKV &token, Value partials) {
   CacheAddress cache(e, shape.cache);
   int64_t group = shape.heads / cache.heads;
   auto [firstChunk, chunks] = emitChunkRange(e, shape.window, shape.chunk);
@@ -68,6 +49,12 @@ void sparkc::emitAttention(Emitter &e, const AttentionShape &shape, Value query,
     Value start = e.mulC(e.add(firstChunk, relative), shape.chunk);
     Value keyLo = e.sub(e.umax(firstKey, start), start);
     Value keyHi = e.umin(e.sub(seen, start), e.c(shape.chunk));
+    if (token.key)
+      e.ifThen(e.cmp(arith::CmpIPredicate::eq, e.addC(relative, 1), chunks), [&] {
+        Value at = e.mulC(kvHead, cache.dim * 4);
+        emitCacheWrite(cache, kvHead, cache.slotOf(e.pos()),
+                       {e.at(token.key, at), e.at(token.value, at)});
+      });
     for (int64_t g = 0; g < group; g += kRowBlock) {
       int64_t heads = std::min(group - g, kRowBlock);
       Value head = e.addC(e.mulC(kvHead, group), g);

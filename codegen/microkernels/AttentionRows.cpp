@@ -50,6 +50,31 @@ Value AttentionRows::lastBlock() {
   return e.divC(e.addC(ranges.back().hi, kLanes - 1), kLanes);
 }
 
+/// Adds to the sums of each row's chains what `dims` dims from `firstDim` on
+/// give.
+SmallVector<Value> AttentionRows::emitDots(const KeyGroup &group,
+                                           Value firstDim, int64_t dims,
+                                           ValueRange sums) {
+  int64_t chains = this->chains(heads, cache.dim);
+  Value offset = e.mulC(firstDim, 4);
+  return e.reduceUnrolled(
+      dims / chains, std::max<int64_t>(1, 4 / chains), sums,
+      [&](Value i, ValueRange in) {
+        SmallVector<Value> next(in);
+        for (int64_t ch = 0; ch < chains; ++ch) {
+          Value d = e.addC(e.mulC(i, chains), ch);
+          Value k = cache.loadKeys(group, d);
+          Value at = e.add(offset, e.mulC(d, 4));
+          for (int64_t row = 0; row < rows(); ++row) {
+            Value q = e.load(e.f32(), e.at(queries[row], at), true);
+            Value &sum = next[row * chains + ch];
+            sum = e.fma(k, e.broadcast(q), sum);
+          }
+        }
+        return next;
+      });
+}
+
 /// Masked scores of the chunk to `scores`; returns their maxima (scalars).
 SmallVector<Value> AttentionRows::emitScores() {
   int64_t chains = this->chains(heads, cache.dim);
@@ -66,26 +91,12 @@ SmallVector<Value> AttentionRows::emitScores() {
   SmallVector<Value> maxima = e.reduce(
       firstBlock(), lastBlock(), 1, SmallVector<Value>(rows(), minusInf),
       [&](Value block, ValueRange carried) {
-        Value line =
-            e.at(keys, e.mulC(block, kLanes * cache.dim * cache.bytes));
+        Value lines = e.at(keys, e.mulC(block, kLanes * cache.keyBytes));
         SmallVector<Value> sums(rows() * chains, e.zero16());
-        sums = e.reduceUnrolled(
-            cache.dim / chains, std::max<int64_t>(1, 4 / chains), sums,
-            [&](Value i, ValueRange in) {
-              SmallVector<Value> next(in);
-              for (int64_t ch = 0; ch < chains; ++ch) {
-                Value d = e.addC(e.mulC(i, chains), ch);
-                Value k = e.loadAsF32(
-                    cache.element, e.at(line, e.mulC(d, kLanes * cache.bytes)),
-                    true);
-                for (int64_t row = 0; row < rows(); ++row) {
-                  Value q =
-                      e.load(e.f32(), e.at(queries[row], e.mulC(d, 4)), true);
-                  Value &sum = next[row * chains + ch];
-                  sum = e.fma(k, e.broadcast(q), sum);
-                }
-              }
-              return next;
+        sums = cache.reduceGroups(
+            sums, [&](Value group, int64_t dims, ValueRange in) {
+              return emitDots(cache.keyGroup(lines, group),
+                              e.mulC(group, cache.groupDims), dims, in);
             });
         Value id = arith::AddIOp::create(e.b, e.loc, lane,
                                          e.broadcast(e.mulC(block, kLanes)));
@@ -145,7 +156,6 @@ void AttentionRows::emitValues(
   int64_t vectors = cache.paddedDim / kLanes;
   int64_t width = std::clamp<int64_t>(kAccumulators / rows(), 1, vectors);
   Value values = e.at(e.kv, cache.value(kvHead, chunkSlot));
-  int64_t rowBytes = cache.paddedDim * cache.bytes;
   // Keys that all rows see lie between those that only some do.
   Value begin = ranges.front().lo, end = ranges.back().hi;
   Value allLo = ranges.back().lo, allHi = ranges.front().hi;
@@ -156,9 +166,7 @@ void AttentionRows::emitValues(
     auto sum = [&](Value lo, Value hi, ValueRange init, bool masked) {
       return e.reduce(lo, hi, 1, init, [&](Value key, ValueRange in) {
         SmallVector<Value> next(in), p, seen;
-        Value at =
-            e.at(values, e.add(e.mulC(key, rowBytes),
-                               e.mulC(firstVector, kLanes * cache.bytes)));
+        Value at = e.at(values, e.mulC(key, cache.valueBytes));
         for (int64_t row = 0; row < rows(); ++row)
           p.push_back(e.broadcast(e.load(e.f32(), scoresOf(row, key))));
         for (const Range &range : ranges)
@@ -167,8 +175,7 @@ void AttentionRows::emitValues(
                 e.b, e.loc, e.cmp(CmpIPredicate::uge, key, range.lo),
                 e.cmp(CmpIPredicate::ult, key, range.hi)));
         for (int64_t i = 0; i < count; ++i) {
-          Value v = e.loadAsF32(cache.element,
-                                e.at(at, i * kLanes * cache.bytes), true);
+          Value v = cache.loadValues(at, e.addC(firstVector, i));
           for (int64_t row = 0; row < rows(); ++row) {
             Value &old = next[row * count + i];
             Value updated = e.fma(p[row], v, old);

@@ -52,6 +52,9 @@ public:
 
 private:
   llvm::SmallVector<mlir::Value> emitScores();
+  llvm::SmallVector<mlir::Value> emitDots(const KeyGroup &group,
+                                          mlir::Value firstDim, int64_t dims,
+                                          mlir::ValueRange sums);
   const Range &rangeOf(int64_t row) const { return ranges[row / heads]; }
   mlir::Value scoresOf(int64_t row, mlir::Value key);
   mlir::Value firstBlock();

@@ -131,6 +131,14 @@ void Emitter::store(Value value, Value address, bool shared, unsigned align) {
                         naturalAlign(value.getType(), align));
 }
 
+Value Emitter::firstLanes(int64_t lanes, int64_t count) {
+  SmallVector<bool> first(lanes);
+  std::fill_n(first.begin(), count, true);
+  auto type = vec(i1(), lanes);
+  return arith::ConstantOp::create(
+      b, loc, type, DenseElementsAttr::get(type, ArrayRef<bool>(first)));
+}
+
 void Emitter::storeFirst(Value value, Value address, int64_t count, bool shared) {
   auto type = cast<VectorType>(value.getType());
   if (count == type.getNumElements())
@@ -138,17 +146,28 @@ void Emitter::storeFirst(Value value, Value address, int64_t count, bool shared)
   Type element = type.getElementType();
   if (shared)
     announce(address, count * bytesOf(element), /*write=*/true);
-  SmallVector<bool> lanes(type.getNumElements());
-  std::fill_n(lanes.begin(), count, true);
-  auto maskType = vec(i1(), type.getNumElements());
-  Value mask = arith::ConstantOp::create(
-      b, loc, maskType, DenseElementsAttr::get(maskType, ArrayRef<bool>(lanes)));
-  LLVM::MaskedStoreOp::create(b, loc, value, address, mask,
+  LLVM::MaskedStoreOp::create(b, loc, value, address,
+                              firstLanes(type.getNumElements(), count),
                               b.getI32IntegerAttr(bytesOf(element)));
+}
+
+Value Emitter::loadFirst(VectorType type, Value address, int64_t count,
+                         bool shared) {
+  if (count == type.getNumElements())
+    return load(type, address, shared);
+  Type element = type.getElementType();
+  if (shared)
+    announce(address, count * bytesOf(element), /*write=*/false);
+  Value rest = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  return LLVM::MaskedLoadOp::create(
+      b, loc, type, address, firstLanes(type.getNumElements(), count), rest,
+      b.getI32IntegerAttr(bytesOf(element)), UnitAttr());
 }
 
 Value Emitter::loadAsF32(Type element, Value address, bool shared, int64_t lanes) {
   Value x = load(vec(element, lanes), address, shared);
+  if (element.isInteger())
+    return arith::SIToFPOp::create(b, loc, vec(f32(), lanes), x);
   return element.isF16() ? buildExtF16(b, loc, x) : x;
 }
 

@@ -102,12 +102,16 @@ public:
                    unsigned align = 0);
   void store(mlir::Value value, mlir::Value address, bool shared = false,
              unsigned align = 0);
+  /// Loads lanes [0, count) of a vector, the rest 0.
+  mlir::Value loadFirst(mlir::VectorType type, mlir::Value address,
+                        int64_t count, bool shared);
   /// Stores lanes [0, count) of a vector.
   void storeFirst(mlir::Value value, mlir::Value address, int64_t count,
                   bool shared);
-  /// f32 lanes from `element` (f32 or f16) in memory, and back.
+  /// f32 lanes from `element` (f32, f16 or i8) in memory.
   mlir::Value loadAsF32(mlir::Type element, mlir::Value address, bool shared,
                         int64_t lanes = kLanes);
+  /// And back, to f32 or f16.
   void storeFromF32(mlir::Type element, mlir::Value value, mlir::Value address,
                     bool shared);
   /// 64-byte aligned room in the stack frame, made at the function's entry.
@@ -147,6 +151,8 @@ public:
 private:
   /// Where stack frames are made: loops under construction have no parent yet.
   mlir::Block *entry;
+  /// A mask of the first `count` lanes.
+  mlir::Value firstLanes(int64_t lanes, int64_t count);
   void announce(mlir::Value address, int64_t bytes, bool write);
 };
 

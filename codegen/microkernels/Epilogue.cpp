@@ -88,6 +88,7 @@ void sparkc::emitKVStore(Emitter &e, Value value, step::KVKind kind, Value j,
                          step::CacheAttr attr, step::LanesAttr lanes) {
   CacheAddress cache(e, attr);
   Value slot = cache.slotOf(e.pos());
+  assert(!attr.isQuantized() && "written by attention");
   Value stored = attr.getElement().isF16() ? buildTruncF16(e.b, e.loc, value)
                                            : value;
   bool key = kind == step::KVKind::key;

@@ -17,8 +17,7 @@
 
 namespace sparkc {
 
-//===--- Prologue.cpp
-//------------------------------------------------------===//
+//===--- Prologue.cpp ----------------------------------------------------===//
 
 /// Where the parts of a !step.qvec lie, in bytes.
 struct QVecLayout {
@@ -51,8 +50,7 @@ void emitRopeTable(Emitter &e, mlir::Value frequencies, int64_t period,
 void emitEmbed(Emitter &e, mlir::Value weight, llvm::StringRef layout,
                int64_t hidden, mlir::Value out);
 
-//===--- Dot.cpp, QuantizedDot.cpp
-//------------------------------------------===//
+//===--- Dot.cpp, QuantizedDot.cpp ---------------------------------------===//
 
 /// A tile of 16 rows and the activation it is to be multiplied with.
 struct TileOperands {
@@ -89,8 +87,7 @@ const TileKernel *findTileKernel(llvm::StringRef name);
 /// The best for a layout on an instruction set; null if there is none.
 const TileKernel *selectTileKernel(llvm::StringRef layout, unsigned isa);
 
-//===--- Dot.cpp, QuantizedGemm.cpp
-//----------------------------------------===//
+//===--- Dot.cpp, QuantizedGemm.cpp --------------------------------------===//
 
 /// Row tiles that a call of a block kernel multiplies, tokens of a quad.
 constexpr int64_t kBlockTiles = 3;
@@ -125,8 +122,7 @@ llvm::ArrayRef<BlockKernel> blockKernels();
 const BlockKernel *findBlockKernel(llvm::StringRef name);
 const BlockKernel *selectBlockKernel(llvm::StringRef layout, unsigned isa);
 
-//===--- Block.cpp
-//----------------------------------------------------------===//
+//===--- Block.cpp -------------------------------------------------------===//
 
 /// Where the parts of a quad of a !step.block lie, in bytes.
 struct QuadLayout {
@@ -141,8 +137,59 @@ void emitPut(Emitter &e, mlir::Value x, int64_t size, int64_t group,
 /// Copies `size` floats.
 void emitKeep(Emitter &e, mlir::Value x, int64_t size, mlir::Value out);
 
-//===--- Attention.cpp
-//-----------------------------------------------------===//
+//===--- Cache.cpp --------------------------------------------------------===//
+
+/// The key and the value of a token, f32, [kv_head][dim]; null but for a
+/// quantized cache.
+struct TokenKV {
+  mlir::Value key, value;
+};
+
+/// The 16 keys of a block, in dims that share scales.
+struct KeyGroup {
+  /// The line of the first of them.
+  mlir::Value lines;
+  /// Of the 16 keys; null where elements are floats.
+  mlir::Value scales;
+};
+
+/// Where positions of a KV cache lie (bytes from the cache's start), and what
+/// lies there: every reader of a cache reads it through this.
+struct CacheAddress {
+  CacheAddress(Emitter &e, step::CacheAttr cache);
+  /// Slot of an absolute position.
+  mlir::Value slotOf(mlir::Value position);
+  /// The block of 16 keys that (head, slot) is in; the value of (head, slot).
+  mlir::Value key(mlir::Value head, mlir::Value slot);
+  mlir::Value value(mlir::Value head, mlir::Value slot);
+
+  /// Calls `body(group, its dims, carried)` for each group of dims, in order;
+  /// floats are one group.
+  using GroupBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
+      mlir::Value group, int64_t dims, mlir::ValueRange carried)>;
+  llvm::SmallVector<mlir::Value> reduceGroups(mlir::ValueRange init,
+                                              GroupBody body);
+  KeyGroup keyGroup(mlir::Value block, mlir::Value group);
+  /// 16 keys of dim `dim` of the group, f32; exact whatever the elements are.
+  mlir::Value loadKeys(const KeyGroup &group, mlir::Value dim);
+  /// Dims [16 i, 16 i + 16) of the value at `row`, f32, as exact.
+  mlir::Value loadValues(mlir::Value row, mlir::Value i);
+
+  Emitter &e;
+  step::CacheAttr attr;
+  int64_t heads, dim, paddedDim, ring;
+  /// Of an element; of a key and of a value with their scales.
+  int64_t bytes, keyBytes, valueBytes;
+  /// Dims of a key that share a scale; all of them where elements are floats.
+  int64_t groupDims;
+  mlir::Value positions;
+};
+
+/// Quantizes the key and the value of one head (f32, [dim]) into `slot`.
+void emitCacheWrite(CacheAddress &cache, mlir::Value head, mlir::Value slot,
+                    const TokenKV &token);
+
+//===--- Attention.cpp -----------------------------------------------------===//
 
 struct AttentionShape {
   step::CacheAttr cache;
@@ -151,7 +198,7 @@ struct AttentionShape {
 };
 
 void emitAttention(Emitter &e, const AttentionShape &shape, mlir::Value query,
-                   mlir::Value partials);
+                   const TokenKV &token, mlir::Value partials);
 
 /// Folds the records into out[heads * headDim].
 void emitFold(Emitter &e, mlir::Value partials, int64_t heads, int64_t headDim,
@@ -167,8 +214,7 @@ void emitBlockAttention(Emitter &e, const AttentionShape &shape,
 std::pair<mlir::Value, mlir::Value> emitChunkRange(Emitter &e, int64_t window,
                                                    int64_t chunk);
 
-//===--- Epilogue.cpp
-//------------------------------------------------------===//
+//===--- Epilogue.cpp ----------------------------------------------------===//
 
 /// Elements of lanes j .. j+15 at `base` (floats), which are `lanes`.
 mlir::Value emitLoadLanes(Emitter &e, mlir::Value base, mlir::Value j,
@@ -182,8 +228,7 @@ std::pair<mlir::Value, mlir::Value> emitRotate(Emitter &e, mlir::Value a,
                                                mlir::Value b, mlir::Value table,
                                                int64_t period, mlir::Value j);
 
-//===--- Barrier.cpp
-//-------------------------------------------------------===//
+//===--- Barrier.cpp -----------------------------------------------------===//
 
 /// Body of the private function barrier(ctx, tid, n, prefetch, bytes), with
 /// the builder at its entry.
@@ -191,24 +236,6 @@ void emitBarrier(Emitter &e, mlir::Value prefetch, mlir::Value bytes);
 
 /// Takes the next piece of the phase's end: 0, 1, ... since the last barrier.
 mlir::Value emitClaim(Emitter &e);
-
-//===--- Cache addressing (Attention.cpp)
-//----------------------------------===//
-
-/// Where positions of a KV cache lie: bytes from the cache's start.
-struct CacheAddress {
-  CacheAddress(Emitter &e, step::CacheAttr cache);
-  /// Slot of an absolute position.
-  mlir::Value slotOf(mlir::Value position);
-  /// K of (head, slot rounded down to 16, dim 0); V of (head, slot, dim 0).
-  mlir::Value key(mlir::Value head, mlir::Value slot);
-  mlir::Value value(mlir::Value head, mlir::Value slot);
-
-  Emitter &e;
-  int64_t heads, dim, paddedDim, ring, bytes;
-  mlir::Type element;
-  mlir::Value positions;
-};
 
 } // namespace sparkc
 

@@ -182,7 +182,9 @@ llvm::Error DescriptorBuilder::build(const TargetSpec &target,
         s.u64(info.getPayload());
         s.address("layouts");
         s.u32(ids.size());
-        s.u32(info.getKvType() == "f32" ? SPARKC_KV_F32 : SPARKC_KV_F16);
+        s.u32(info.getKvType() == "f32"  ? SPARKC_KV_F32
+              : info.getKvType() == "q8" ? SPARKC_KV_Q8
+                                         : SPARKC_KV_F16);
         s.u32(config.getVocab());
         s.u32(config.getHidden());
         s.u32(config.getIntermediate());

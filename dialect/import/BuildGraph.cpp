@@ -21,8 +21,9 @@ using namespace sparkc;
 using namespace sparkc::spark;
 
 int64_t sparkc::ringPositions(int64_t window, int64_t prefillBlock,
-                              int64_t chunk) {
-  return llvm::alignTo(window + prefillBlock - 1, chunk);
+                              int64_t chunk, bool quantized) {
+  int64_t written = quantized ? std::max(prefillBlock, chunk) : prefillBlock;
+  return llvm::alignTo(window + written - 1, chunk);
 }
 
 namespace {
@@ -48,6 +49,7 @@ private:
 
   void buildConfig();
   void buildWeight(const LogicalWeight &weight);
+  Type cacheElement();
   void buildCache(int64_t layer);
   void buildStep();
   Value buildLayer(int64_t layer, Value input, Value position);
@@ -136,14 +138,25 @@ void GraphBuilder::buildWeight(const LogicalWeight &weight) {
                    source);
 }
 
+Type GraphBuilder::cacheElement() {
+  switch (options.kv) {
+  case GraphOptions::KVType::F32:
+    return builder.getF32Type();
+  case GraphOptions::KVType::F16:
+    return builder.getF16Type();
+  case GraphOptions::KVType::Q8:
+    return builder.getI8Type();
+  }
+  llvm_unreachable("no other");
+}
+
 void GraphBuilder::buildCache(int64_t layer) {
   bool slides = config.layerKinds[layer] == LayerKind::Sliding;
   int64_t ring = slides ? ringPositions(config.slidingWindow,
-                                        options.prefillBlock, options.chunk)
+                                        options.prefillBlock, options.chunk,
+                                        options.kv == GraphOptions::KVType::Q8)
                         : 0;
-  Type element = options.kv == GraphOptions::KVType::F32
-                     ? Type(builder.getF32Type())
-                     : Type(builder.getF16Type());
+  Type element = cacheElement();
   KVCacheOp::create(builder, named(cacheName(layer)), cacheName(layer),
                     config.kvHeads, config.headDim, ring, element);
 }

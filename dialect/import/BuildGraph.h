@@ -17,7 +17,7 @@ namespace sparkc {
 /// What the graph holds beyond the checkpoint.
 struct GraphOptions {
   /// Element type of the KV cache.
-  enum class KVType { F16, F32 } kv = KVType::F16;
+  enum class KVType { F16, F32, Q8 } kv = KVType::F16;
   /// A session's default context, in positions, in [1, maxContext]; 0: the
   /// smaller of maxContext and 4096.
   int64_t context = 0;
@@ -29,8 +29,11 @@ struct GraphOptions {
 };
 
 /// Positions that a ring must hold so that every token of a block of
-/// prefillBlock sees its whole window, in whole chunks.
-int64_t ringPositions(int64_t window, int64_t prefillBlock, int64_t chunk);
+/// prefillBlock sees its whole window, in whole chunks. A quantized cache is
+/// written while it is read, chunk by chunk: no chunk that is written shares
+/// slots with the window of the token.
+int64_t ringPositions(int64_t window, int64_t prefillBlock, int64_t chunk,
+                      bool quantized);
 
 /// Writes the model as one module of the spark dialect: its config, a
 /// spark.weight for every weight (stored as the checkpoint stores it), a

@@ -163,8 +163,8 @@ LogicalResult AssetOp::verify() {
 
 LogicalResult KVCacheOp::verify() {
   Type element = getElementType();
-  if (!element.isF32() && !element.isF16())
-    return emitOpError() << "expects f32 or f16 elements, not " << element;
+  if (!element.isF32() && !element.isF16() && !element.isSignlessInteger(8))
+    return emitOpError() << "expects f32, f16 or i8 elements, not " << element;
   for (IntegerAttr size : {getHeadsAttr(), getHeadDimAttr()})
     if (size.getInt() <= 0)
       return emitOpError() << "expects positive heads and head_dim, not "

@@ -102,8 +102,9 @@ def Spark_KVCacheOp : Spark_Op<"kv_cache", [Symbol]> {
     `ring` keeps the last positions of a sliding layer (0: every position of the
     session, up to its capacity). K lies in blocks of 16 keys, dims outer:
     [kv_head][position / 16][dim][position % 16]; V key by key:
-    [kv_head][position][dim rounded up to 16]. The element type is `f32` or
-    `f16`.
+    [kv_head][position][dim rounded up to 16]. The element type is `f32`,
+    `f16` or `i8`, which has a scale for each key and 16 dims and each value and
+    16 dims; #step.cache says where they lie.
 
     ```mlir
     spark.kv_cache @kv.0 heads 2 head_dim 256 ring 576 : f16

@@ -61,6 +61,37 @@ LogicalResult LanesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult CacheAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t heads, int64_t headDim,
+                                int64_t positions, Type element) {
+  if (heads <= 0 || headDim <= 0 || positions < 0)
+    return emitError() << "a cache expects positive heads and head_dim and no "
+                          "negative positions, not "
+                       << heads << ", " << headDim << " and " << positions;
+  if (!element.isF32() && !element.isF16() && !element.isSignlessInteger(8))
+    return emitError() << "a cache expects f32, f16 or i8 elements, not "
+                       << element;
+  return success();
+}
+
+/// Groups of 16 dims, each of which has a scale of 2 bytes.
+static int64_t scaleBytes(CacheAttr cache) {
+  return cache.isQuantized() ? (cache.getHeadDim() + 15) / 16 * 2 : 0;
+}
+
+static int64_t elementBytes(CacheAttr cache) {
+  return cache.getElement().getIntOrFloatBitWidth() / 8;
+}
+
+int64_t CacheAttr::getKeyBytes() const {
+  return getHeadDim() * elementBytes(*this) + scaleBytes(*this);
+}
+
+int64_t CacheAttr::getValueBytes() const {
+  return (getHeadDim() + 15) / 16 * 16 * elementBytes(*this) +
+         scaleBytes(*this);
+}
+
 LogicalResult PackOp::verify() {
   if (getOffset() % 64)
     return emitOpError() << "offset " << getOffset()
@@ -123,6 +154,34 @@ LogicalResult TilesOp::verifyRegions() {
   return success();
 }
 
+LogicalResult AttentionOp::verify() {
+  int64_t chunk = getChunk();
+  if (chunk <= 0 || chunk % 16)
+    return emitOpError() << "a chunk is a multiple of 16 keys, not " << chunk;
+  CacheAttr cache = getCache();
+  bool quantized = cache.isQuantized();
+  if (bool(getKeyAttr()) != quantized || bool(getValueAttr()) != quantized)
+    return emitOpError() << (quantized ? "expects slots of the token's key and "
+                                         "value, which it writes to"
+                                       : "has slots of the token's key and "
+                                         "value, but does not write")
+                         << " a cache of " << cache.getElement();
+  int64_t needed =
+      getWindow() ? maxWindowChunks(getWindow(), chunk) * chunk : 0;
+  if (quantized && cache.getPositions() && cache.getPositions() < needed)
+    return emitOpError() << "writes to a ring of " << cache.getPositions()
+                         << " positions while others read; its window needs "
+                         << needed;
+  return success();
+}
+
+LogicalResult KVStoreOp::verify() {
+  if (getCache().isQuantized())
+    return emitOpError() << "cannot write to a cache of "
+                         << getCache().getElement() << "; step.attention does";
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Uses of symbols
 //===----------------------------------------------------------------------===//
@@ -155,6 +214,16 @@ LogicalResult PutOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult KeepOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return checkRows(*this, symbols, getSlotAttr());
 }
+LogicalResult CacheWriteOp::verify() {
+  if (!getCache().isQuantized())
+    return emitOpError() << "is for a cache of i8; epilogues write the others";
+  return success();
+}
+LogicalResult CacheWriteOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (failed(checkRows(*this, symbols, getKeyAttr())))
+    return failure();
+  return checkRows(*this, symbols, getValueAttr());
+}
 LogicalResult BlockViewOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return checkSlot(*this, symbols, getSlotAttr());
 }
@@ -177,9 +246,11 @@ LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return checkSlot(*this, symbols, getSlotAttr());
 }
 LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (failed(checkSlot(*this, symbols, getQueryAttr())))
-    return failure();
-  return checkSlot(*this, symbols, getPartialsAttr());
+  for (FlatSymbolRefAttr slot :
+       {getQueryAttr(), getPartialsAttr(), getKeyAttr(), getValueAttr()})
+    if (slot && failed(checkSlot(*this, symbols, slot)))
+      return failure();
+  return success();
 }
 
 LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {

@@ -148,10 +148,33 @@ def Step_CacheAttr : Step_Attr<"Cache", "cache"> {
     `positions` is the ring, or 0 for ctx.capacity positions. The K area comes
     first, [kv_head][position / 16][dim][position % 16], then the V area,
     [kv_head][position][head_dim rounded up to 16].
+
+    Elements are `f32`, `f16` or `i8`. Of `i8`, every 16 dims of a key or a value
+    (the last of them may be fewer) share an f16 scale: an element is its scale
+    times its code, which float holds exactly; codes are in [-127, 127]. Before
+    the 16 dims of a block of keys come the scales of its 16 keys, behind the
+    codes of a value those of its groups:
+
+        K  [kv_head][position / 16][group] { f16 [position % 16],
+                                             i8 [dim of group][position % 16] }
+        V  [kv_head][position] { i8 [head_dim rounded up to 16], f16 [group] }
+
+    ```mlir
+    #step.cache<heads = 2, head_dim = 256, positions = 576, element = i8>
+    ```
   }];
   let parameters = (ins "int64_t":$heads, "int64_t":$head_dim,
                         "int64_t":$positions, "::mlir::Type":$element);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Codes with scales?
+    bool isQuantized() const { return getElement().isSignlessInteger(8); }
+    /// Bytes of the key and of the value of one head and position, scales
+    /// included.
+    int64_t getKeyBytes() const;
+    int64_t getValueBytes() const;
+  }];
 }
 
 #endif // SPARKC_DIALECT_STEP_DIALECT

@@ -261,6 +261,22 @@ def Step_BlockViewOp : Step_SlotUser<"block_view", [HasParent<"PhaseOp">]> {
   let assemblyFormat = "$slot attr-dict `:` type($output)";
 }
 
+def Step_CacheWriteOp : Step_SlotUser<"cache_write", [HasParent<"TokensOp">]> {
+  let summary = "Quantizes the token's key and value into the cache";
+  let description = [{
+    For a cache of `i8`, as `step.attention` does it for a token. The slots hold
+    f32, [kv_head][dim], with a row for each token.
+
+    ```mlir
+    step.cache_write @token.key, @token.value cache <...>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$key, FlatSymbolRefAttr:$value,
+                       Step_CacheAttr:$cache);
+  let assemblyFormat = "$key `,` $value `cache` $cache attr-dict";
+  let hasVerifier = 1;
+}
+
 def Step_BlockAttentionOp : Step_SlotUser<"block_attention",
     [HasParent<"PhaseOp">]> {
   let summary = "Attention of each token of a block, chunks folded";
@@ -445,18 +461,35 @@ def Step_AttentionOp : Step_SlotUser<"attention", [HasParent<"PhaseOp">]> {
     (chunk c, head h): (c - first chunk) * heads + h. Masked keys of a chunk
     take no part and their values are not read.
 
+    A cache of `i8` is written here and not by an epilogue, since a tile need
+    not hold all dims that share a scale: `token` names the slots of the token's
+    key and value, f32, [kv_head][dim], and the item of its chunk quantizes them
+    into the cache before it reads it. So that no other item reads these lines
+    meanwhile, a ring has room for a window that begins and ends inside a chunk.
+
+    The scale of 16 dims is max |x| / 127 as f16, at most 65504, and NaN if one
+    of them is not finite; codes are x / scale, rounded to nearest even and kept
+    within 127, all 0 where the scale is 0. Attention sees the quantized values
+    of every position, its own too.
+
     ```mlir
     step.attention @q, @partials cache <...> heads 4 window 16 scale 0.125
       chunk 64
+    step.attention @q, @partials cache <...> token @k, @v heads 4 window 16
+      scale 0.125 chunk 64
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$query, FlatSymbolRefAttr:$partials,
-                       Step_CacheAttr:$cache, I64Attr:$heads, I64Attr:$window,
+                       Step_CacheAttr:$cache,
+                       OptionalAttr<FlatSymbolRefAttr>:$key,
+                       OptionalAttr<FlatSymbolRefAttr>:$value,
+                       I64Attr:$heads, I64Attr:$window,
                        F32Attr:$scale, I64Attr:$chunk);
   let assemblyFormat = [{
-    $query `,` $partials `cache` $cache `heads` $heads `window` $window
-    `scale` $scale `chunk` $chunk attr-dict
+    $query `,` $partials `cache` $cache (`token` $key^ `,` $value)?
+    `heads` $heads `window` $window `scale` $scale `chunk` $chunk attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -513,13 +546,15 @@ def Step_KVKind : I32EnumAttr<"KVKind", "half of a KV cache", [
 def Step_KVStoreOp : Step_Op<"kv_store", [HasParent<"TilesOp">]> {
   let summary = "Stores the valid lanes to the cache, at the token's position";
   let description = [{
-    Elements are numbered kv_head * head_dim + dim.
+    Elements are numbered kv_head * head_dim + dim. Not for a cache of `i8`,
+    which `step.attention` writes.
   }];
   let arguments = (ins Step_Tile:$value, Step_KVKind:$kind, Index:$j,
                        Step_CacheAttr:$cache, Step_LanesAttr:$lanes);
   let assemblyFormat = [{
     $kind $value `[` $j `]` `cache` $cache `lanes` $lanes attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 def Step_LogitsOp : Step_Op<"logits", [HasParent<"TilesOp">]> {

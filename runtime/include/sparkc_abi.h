@@ -156,7 +156,8 @@ typedef struct sparkc_phase {
   uint64_t bytes; /**< weight bytes that one execution streams */
 } sparkc_phase;
 
-/** Element type of a KV cache. */
+/** Element type of a KV cache; Q8: int8, and an f16 scale for each 16 dims of a
+ * key or a value. */
 enum sparkc_kv_type { SPARKC_KV_F32 = 0, SPARKC_KV_F16 = 1, SPARKC_KV_Q8 = 2 };
 
 typedef struct sparkc_descriptor {

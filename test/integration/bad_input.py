@@ -219,7 +219,7 @@ def main():
 
         fresh()
         refused("unknown weights scheme", "q3", arguments=("--weights", "q3"))
-        refused("unknown kv type", "q3", arguments=("--kv", "q3"))
+        refused("unknown kv type", "q9", arguments=("--kv", "q9"))
         refused("context 0", "context", arguments=("--context", "0"))
         refused("unknown cpu", "i999", arguments=("--mcpu", "i999"))
         expect_error(failures, "no such model", "sparkc", folder / "none", "-o", output,

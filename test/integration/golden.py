@@ -3,7 +3,8 @@
 usage: golden.py [CASE ...]    (a folder of golden/, or spark-tiny; default all)
 
 For each case: the fp32 build, and the bf16 build where the checkpoint is BF16,
-with an fp32 KV cache; the stored weights with an f16 one. Of each build, any
+with an fp32 KV cache; the stored weights with an f16 one and, against float64
+on the same quantized keys and values, with an int8 one. Of each build, any
 number of threads, decoding token by token and prefill in chunks must give the
 bits of the first run.
 
@@ -13,12 +14,13 @@ import pathlib
 import sys
 import tempfile
 
+import reference
 from harness import (GOLDEN, SPARK_TINY, Failures, compile_model, read_model,
                      read_safetensors, run_logits)
 
 # Largest absolute difference of a logit from the float64 reference.
-BOUND = {"f32": 3e-4, "f16": 5e-2}
-SPARK_TINY_BOUND = {"f32": 1e-3, "f16": 5e-2}
+BOUND = {"f32": 3e-4, "f16": 5e-2, "q8": 2e-5}
+SPARK_TINY_BOUND = {"f32": 1e-3, "f16": 5e-2, "q8": 2e-5}
 
 
 def variants(is_bf16):
@@ -27,6 +29,7 @@ def variants(is_bf16):
     if is_bf16:
         yield "bf16", "f32"
     yield "bf16" if is_bf16 else "f32", "f16"
+    yield "bf16" if is_bf16 else "f32", "q8"
 
 
 def check_case(failures, name, folder):
@@ -46,7 +49,12 @@ def check_case(failures, name, folder):
             tokens, want = data["tokens"][1], data["logits"][1]
             what = f"{name}, weights {weights}, kv {kv}, T={len(tokens)}"
             got = run_logits(so, tokens, vocab, "-t", 1)
-            failures.close(got, want, bounds[kv], what)
+            if kv == "q8":
+                cache = reference.Int8Cache()
+                want = reference.forward(config, tensors, tokens, cache=cache)
+                failures.close_until_tie(got, want, cache.nearest(), bounds["q8"], what)
+            else:
+                failures.close(got, want, bounds[kv], what)
             # All of it on the first build; the others share its schedule.
             for threads in (2, 3, 4, 7) if number == 0 else (3, 7):
                 failures.same_bits(run_logits(so, tokens, vocab, "-t", threads), got,

@@ -56,11 +56,43 @@ def attention(q, k, v, window):
     return out
 
 
-def forward(config, tensors, tokens, activation=lambda name, x: x):
+class Int8Cache:
+    """What attention sees of keys or values x [T, K, D] in an int8 cache, where
+    16 dims share a float16 scale."""
+
+    def __init__(self):
+        self.ties = np.float64(1)
+
+    def nearest(self):
+        """[T]: how near what a token sees came to another code or scale, in codes.
+        One in a key may show only in the logits of a later token."""
+        return np.minimum.accumulate(self.ties)
+
+    def __call__(self, x):
+        T, K, D = x.shape
+        padded = np.zeros((T, K, -(-D // 16) * 16), np.float32)
+        padded[..., :D] = x
+        groups = padded.reshape(T, K, -1, 16)
+        wanted = np.abs(groups).max(axis=3, keepdims=True) / np.float32(127)
+        scale = np.minimum(wanted, 65504).astype(np.float16).astype(np.float32)
+        exact = groups / np.where(scale == 0, np.float32(1), scale)
+        # A scale rounds to another where it lies half a unit away: in codes,
+        # what lacks to that of 127 times the scale.
+        half = np.spacing(scale.astype(np.float16)).astype(np.float32) / 2
+        lacks = 127 * np.abs(np.abs(wanted - scale) - half) / np.where(scale == 0, 1, scale)
+        ties = np.minimum(np.abs(exact - np.floor(exact) - 0.5).min(axis=3),
+                          np.where(wanted == 0, 1, lacks)[..., 0])
+        self.ties = np.minimum(self.ties, ties.reshape(T, -1).min(axis=1))
+        codes = np.rint(exact).clip(-127, 127)
+        return (codes.astype(np.float64) * scale).reshape(T, K, -1)[..., :D]
+
+
+def forward(config, tensors, tokens, activation=lambda name, x: x, cache=lambda x: x):
     """config.json and stored tensors (harness.read_model) -> logits [T, V].
 
     activation(name, x) is what the linear of that name (layers.3.out_proj,
-    lm_head) multiplies with in place of x [T, K]."""
+    lm_head) multiplies with in place of x [T, K]; cache(x) what attention sees
+    of the keys or values x [T, K, D] of a layer."""
     weights = {name: to_float64(*t) for name, t in tensors.items()}
     Q, K, D = (config[k] for k in ("num_attention_heads", "num_key_value_heads", "head_dim"))
     eps = config["rms_norm_eps"]
@@ -82,7 +114,7 @@ def forward(config, tensors, tokens, activation=lambda name, x: x):
         qkv = linear("self_attn.q_k_v_proj", n).reshape(len(x), Q + 2 * K, D)
         q, k, v = np.split(qkv, [Q, Q + K], axis=1)
         o = attention(rotate(q, rope["rope_theta"], width),
-                      rotate(k, rope["rope_theta"], width), v, window)
+                      cache(rotate(k, rope["rope_theta"], width)), cache(v), window)
         o *= sigmoid(linear("self_attn.g_proj", n))[:, :, None]
         x = x + linear("self_attn.out_proj", o.reshape(len(x), Q * D))
 

@@ -45,7 +45,7 @@ def check_case(failures, case, options, folder):
 def main():
     failures = Failures()
     for case in sys.argv[1:] or ("base", "base-sharded", "untied", "odd-vocab"):
-        for options in ((), ("--weights", "f32", "--kv", "f32")):
+        for options in ((), ("--weights", "f32", "--kv", "f32"), ("--kv", "q8")):
             with tempfile.TemporaryDirectory() as folder:
                 check_case(failures, case, options, pathlib.Path(folder))
     return failures.finish()

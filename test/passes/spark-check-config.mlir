@@ -101,6 +101,13 @@
 // RUN: %{run}
 // RING: error: 'spark.kv_cache' op expects a ring of at least window + prefill_block - 1 positions in whole chunks, 128, not 64
 
+// A quantized cache is written while it is read: 128 positions will do, 64 not.
+// RUN: sed -e 's/ring 64 : f16/ring 128 : i8/; s/ring 0 : f16/ring 0 : i8/' %S/Inputs/two-layers.mlir | sparkc-opt --spark-check-config -o /dev/null
+// REDEFINE: %{what} = RING-I8
+// REDEFINE: %{edit} = s/(ring .*) : f16/\1 : i8/
+// RUN: %{run}
+// RING-I8: error: 'spark.kv_cache' op expects a ring of at least window + prefill_block - 1 positions in whole chunks, and a chunk at least in the block's place, 128, not 64
+
 // REDEFINE: %{what} = KV-TYPE
 // REDEFINE: %{edit} = s/ring 0 : f16/ring 0 : f32/
 // RUN: %{run}

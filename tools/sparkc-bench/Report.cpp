@@ -22,15 +22,15 @@ using Json = nlohmann::ordered_json;
 
 uint64_t sparkc::bench::liveKvBytes(const sparkc_model_info &info,
                                     uint64_t pos) {
-  // A key and a value of every KV head; 8-bit ones have a float scale for each
-  // 16 dims besides.
+  // A key and a value of every KV head; 8-bit ones have a scale of 2 bytes for
+  // each 16 dims besides.
   const uint64_t dims = uint64_t(info.kv_heads) * info.head_dim;
   const uint64_t element = info.kv_type == SPARKC_KV_F32   ? 4
                            : info.kv_type == SPARKC_KV_F16 ? 2
                                                            : 1;
   uint64_t position = 2 * dims * element;
   if (info.kv_type == SPARKC_KV_Q8)
-    position += 2 * info.kv_heads * ((info.head_dim + 15) / 16) * 4;
+    position += 2 * info.kv_heads * ((info.head_dim + 15) / 16) * 2;
   const uint64_t all = pos + 1;
   const uint64_t near = std::min<uint64_t>(all, info.window);
   return position *

@@ -68,10 +68,13 @@ int sparkc::run::runVersion(const Options &options) {
               "%u kv heads, vocabulary %u\n",
               info.layers, info.full_layers, info.hidden, info.heads,
               info.head_dim, info.kv_heads, info.vocab);
-  std::printf("context    %llu by default, at most %llu; %.1f MB of KV cache\n",
+  std::printf("context    %llu by default, at most %llu; %.1f MB of KV cache "
+              "in %s\n",
               (unsigned long long)info.default_context,
-              (unsigned long long)info.max_context,
-              info.default_kv_bytes / 1e6);
+              (unsigned long long)info.max_context, info.default_kv_bytes / 1e6,
+              info.kv_type == SPARKC_KV_F32   ? "f32"
+              : info.kv_type == SPARKC_KV_F16 ? "f16"
+                                              : "q8");
   std::printf("step       %.1f MB of weights, %.2f bits a weight, "
               "%u barriers\n",
               info.bytes_per_step / 1e6, info.bits_per_weight,

@@ -109,8 +109,9 @@ llvm::Error Compilation::importCheckpoint() {
       std::min(options.prefillBlock ? options.prefillBlock : kDefaultBlock,
                checkpoint->config().maxContext);
   if (options.kv)
-    graph.kv = *options.kv == "f32" ? GraphOptions::KVType::F32
-                                    : GraphOptions::KVType::F16;
+    graph.kv = *options.kv == "f32"  ? GraphOptions::KVType::F32
+               : *options.kv == "q8" ? GraphOptions::KVType::Q8
+                                     : GraphOptions::KVType::F16;
   module = buildGraph(context, *checkpoint, graph);
   OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
   const Checkpoint::TextFiles &text = checkpoint->textFiles();

@@ -76,8 +76,9 @@ static void declare(CLI::App &app, DriverOptions &options) {
                  "repeatable, the last that matches wins")
       ->allow_extra_args(false);
   app.add_option("--kv", options.kv,
-                 "Elements of the KV cache: f32, f16 (default)")
-      ->check(CLI::IsMember({"f32", "f16"}));
+                 "Elements of the KV cache: f32, f16 (default), q8 (int8 and "
+                 "a scale for each 16 dims of a key or value)")
+      ->check(CLI::IsMember({"f32", "f16", "q8"}));
   app.add_option("--context", options.context,
                  "Default context of a session, in positions (default: the "
                  "smaller of the model's and 4096)")

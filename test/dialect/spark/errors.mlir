@@ -153,8 +153,8 @@ spark.asset "picture" from "dir/cat.png"
 
 // -----
 
-// expected-error@+1 {{expects f32 or f16 elements, not 'i8'}}
-spark.kv_cache @kv heads 1 head_dim 4 ring 0 : i8
+// expected-error@+1 {{expects f32, f16 or i8 elements, not 'i16'}}
+spark.kv_cache @kv heads 1 head_dim 4 ring 0 : i16
 
 // -----
 

@@ -35,6 +35,8 @@ spark.asset "tokenizer" from "dir/tokenizer.json"
 spark.kv_cache @kv.0 heads 1 head_dim 4 ring 64 : f16
 // CHECK: spark.kv_cache @kv.1 heads 1 head_dim 4 ring 0 : f32
 spark.kv_cache @kv.1 heads 1 head_dim 4 ring 0 : f32
+// CHECK: spark.kv_cache @kv.2 heads 1 head_dim 4 ring 128 : i8
+spark.kv_cache @kv.2 heads 1 head_dim 4 ring 128 : i8
 
 // CHECK-LABEL: func.func @maths(
 // CHECK-SAME:    %[[TOKEN:.*]]: tensor<1xi32>, %[[POS:.*]]: index)

@@ -187,6 +187,10 @@ TEST(FiguresTest, LiveKeysAndValues) {
   EXPECT_EQ(liveKvBytes(info, 1023), 2u * 2 * 256 * 2 * (7 * 1024 + 21 * 512));
   info.kv_type = SPARKC_KV_F32;
   EXPECT_EQ(liveKvBytes(info, 0), 2u * 2 * 256 * 4 * 28);
+  info.kv_type = SPARKC_KV_Q8; // 16 scales of 2 bytes
+  EXPECT_EQ(liveKvBytes(info, 0), 2u * 2 * (256 + 32) * 28);
+  info.head_dim = 24;
+  EXPECT_EQ(liveKvBytes(info, 0), 2u * 2 * (24 + 4) * 28);
 }
 
 TEST(FiguresTest, PromptOperations) {

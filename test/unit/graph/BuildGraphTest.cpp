@@ -255,12 +255,48 @@ TEST(BuildGraph, OptionsReachTheGraph) {
   graph.module->walk([](AttentionOp op) { EXPECT_EQ(op.getChunk(), 32u); });
 }
 
+TEST(BuildGraph, QuantizedCache) {
+  GraphOptions options;
+  options.kv = GraphOptions::KVType::Q8;
+  Graph graph(golden("base"), options);
+  ASSERT_TRUE(graph.module);
+  EXPECT_TRUE(graph.runGraph());
+  const ModelConfig &config = graph.checkpoint->config();
+  for (auto [layer, kind] : llvm::zip(graph.layers(), config.layerKinds)) {
+    AttentionOp attention = *layer.getBody().getOps<AttentionOp>().begin();
+    auto cache = graph.lookup<KVCacheOp>(attention.getCache());
+    EXPECT_TRUE(cache.getElementType().isInteger(8));
+    EXPECT_EQ(int64_t(cache.getRing()),
+              kind == LayerKind::Sliding
+                  ? ringPositions(config.slidingWindow, 1, 64, true)
+                  : 0);
+  }
+}
+
 TEST(BuildGraph, RingHoldsTheWindowOfAWholeBlock) {
-  EXPECT_EQ(ringPositions(512, 1, 64), 512);
-  EXPECT_EQ(ringPositions(512, 2, 64), 576);
-  EXPECT_EQ(ringPositions(16, 1, 64), 64);
-  EXPECT_EQ(ringPositions(65, 64, 64), 128);
-  EXPECT_EQ(ringPositions(65, 65, 64), 192);
+  EXPECT_EQ(ringPositions(512, 1, 64, false), 512);
+  EXPECT_EQ(ringPositions(512, 2, 64, false), 576);
+  EXPECT_EQ(ringPositions(16, 1, 64, false), 64);
+  EXPECT_EQ(ringPositions(65, 64, 64, false), 128);
+  EXPECT_EQ(ringPositions(65, 65, 64, false), 192);
+}
+
+TEST(BuildGraph, RingOfAQuantizedCacheHasRoomForTheChunkThatIsWritten) {
+  EXPECT_EQ(ringPositions(1, 1, 64, true), 64);
+  EXPECT_EQ(ringPositions(2, 1, 64, true), 128);
+  EXPECT_EQ(ringPositions(512, 1, 64, true), 576);
+  EXPECT_EQ(ringPositions(512, 65, 64, true), 576);
+  EXPECT_EQ(ringPositions(512, 66, 64, true), 640);
+  for (int64_t window : {1, 2, 3, 63, 64, 65, 66, 100, 512})
+    for (int64_t chunk : {16, 64}) {
+      // The chunks that a token at `pos` may see lie in slots of their own.
+      int64_t ring = ringPositions(window, 1, chunk, true);
+      for (int64_t pos = 0; pos < 3 * ring; ++pos) {
+        int64_t first = std::max<int64_t>(pos - window + 1, 0) / chunk;
+        EXPECT_LE((pos / chunk - first + 1) * chunk, ring)
+            << window << " " << chunk << " " << pos;
+      }
+    }
 }
 
 //===----------------------------------------------------------------------===//
