@@ -57,10 +57,11 @@ constexpr float kMaxScale = 65504.0f;
 /// Fits 16 groups at once, one a lane. `weights[16*k + lane]` is column k of
 /// `group` columns (finite, within kMaxScale's bound). `importance`, if not
 /// null, has a factor >= 0 for each column's squared error, the same for all
-/// lanes. Writes codes[16*k + lane], float16 bits scales[lane], zeros[lane],
-/// and noise[lane], the (unweighted) squared error.
+/// lanes; without it the factors are 1 + |w| / mean |w| of the group. Writes
+/// codes[16*k + lane], float16 bits scales[lane], zeros[lane], and noise[lane],
+/// the (unweighted) squared error.
 ///
-/// The fit minimises the (weighted) squared error: scales from half to all of
+/// The fit minimises the weighted squared error: scales from half to all of
 /// the range, each with the zero points around the balanced one and its scale
 /// refitted by least squares to the codes it gives, then descent on scale (as
 /// rounded to float16) and zero in turn. A group of equal weights that

@@ -143,6 +143,15 @@ bool Evaluation::readInput(std::string &why) {
   }
   if (options.windows)
     windows = std::min(windows, options.windows);
+  // Each is looked up in a row of logits, the last of a window only there.
+  const int64_t vocab = model.info.vocab;
+  for (size_t i = 0; i < windows * options.window; ++i)
+    if (tokens[i] < 0 || tokens[i] >= vocab) {
+      why = path + ": token " + std::to_string(tokens[i]) + " (number " +
+            std::to_string(i) + ") is outside the vocabulary of " +
+            std::to_string(vocab);
+      return false;
+    }
   return true;
 }
 

@@ -64,6 +64,8 @@ private:
   Stage stage = Stage::Spark;
   TargetSpec target;
   std::unique_ptr<CheckpointExport> checkpointExport;
+  /// The report of compileCode, printed once all is written.
+  std::string table;
 };
 
 /// Collects the first error that passes report, as one line.
@@ -254,9 +256,11 @@ llvm::Error Compilation::writeExport() {
   auto report = pack(*writer);
   if (!report)
     return report.takeError();
+  if (llvm::Error error = writeExtras(*report))
+    return error;
   if (!options.quiet)
     llvm::outs() << report->table();
-  return writeExtras(*report);
+  return llvm::Error::success();
 }
 
 llvm::Expected<std::string> Compilation::compileCode(WeightFileWriter &writer) {
@@ -273,8 +277,7 @@ llvm::Expected<std::string> Compilation::compileCode(WeightFileWriter &writer) {
           " bytes, but the descriptor says " + Twine(info.getPayload()));
   if (llvm::Error error = writeExtras(*report))
     return error;
-  if (options.emit == Stage::Shared && !options.quiet)
-    llvm::outs() << report->table();
+  table = report->table();
   if (llvm::Error error = finishModule(*module, target, *digest))
     return error;
   if (options.emit == Stage::Assembly)
@@ -313,6 +316,8 @@ llvm::Error Compilation::writeCode() {
     llvm::sys::fs::remove(options.output);
     return error;
   }
+  if (!options.quiet)
+    llvm::outs() << table;
   return llvm::Error::success();
 }
 
