@@ -14,7 +14,9 @@
 // bits. What differs between them is how four products are added to a lane.
 //
 // The body reads a tile forward, line by line, as PackedLayout.h lays it out:
-// batches of four groups, each batch's scales and zero points first.
+// batches of four groups, each batch's scales and zero points first. It has no
+// prefetch: a stream of lines is what hardware prefetchers are made for, and one
+// for each line, far ahead, occupies the buffers that they need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +26,6 @@
 
 using namespace mlir;
 using namespace sparkc;
-
-/// Bytes ahead of the line being read that are prefetched.
-static constexpr int64_t kPrefetchAhead = 4096;
 
 namespace {
 
@@ -43,7 +42,6 @@ private:
   Sums zeroSums() { return Sums(halves(), e.c(ints(lanes()), 0)); }
   Value group(Value batch, Value index, int64_t inBatch, Value f);
   Value batchOf(Value batch, Value firstGroup, int64_t groups, Value f);
-  void prefetchBatch(Value batch, int64_t groups);
 
   const TileOperands &in;
   QVecLayout qvec;
@@ -83,15 +81,8 @@ Value QuantizedDot::group(Value batch, Value index, int64_t inBatch, Value f) {
   return f;
 }
 
-void QuantizedDot::prefetchBatch(Value batch, int64_t groups) {
-  int64_t bytes = kBatchHeadBytes + 64 * matrix.groupLines() * groups;
-  for (int64_t at = 0; at < bytes; at += 64)
-    e.prefetch(e.at(batch, kPrefetchAhead + at));
-}
-
 Value QuantizedDot::batchOf(Value batch, Value firstGroup, int64_t groups,
                             Value f) {
-  prefetchBatch(batch, groups);
   for (int64_t g = 0; g < groups; ++g)
     f = group(batch, e.addC(firstGroup, g), g, f);
   return f;

@@ -65,7 +65,7 @@ def schemes(failures, folder):
 
 def odd(failures, folder):
     shapes = {"many-heads": MANY_HEADS, "two-heads": TWO_HEADS,
-              "wide": quantized.MODELS["wide"], "narrow": quantized.MODELS["narrow"],
+              "wide-rows": quantized.MODELS["wide-rows"], "narrow": quantized.MODELS["narrow"],
               "deep-rows": quantized.MODELS["deep-rows"]}
     for name, shape in shapes.items():
         model, vocab, tokens = make(folder, name, shape)

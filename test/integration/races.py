@@ -4,8 +4,9 @@ usage: races.py [CASE ...]    (SPARKC_SPMD_HOST_TSAN: spmd_host built with
                                ThreadSanitizer)
 
 A model compiled with --sanitize=thread runs without a report, its waiters
-asleep or spinning; with any one barrier taken out of the text of its step
-stage it does not, whichever phase the barrier stands behind.
+asleep or spinning, token by token and in blocks; with any one barrier taken out
+of the text of its step stage it does not, whichever phase the barrier stands
+behind.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -51,7 +52,7 @@ def check_case(failures, case, folder):
     data = read_safetensors(GOLDEN / case / "golden.safetensors")
     tokens, vocab = data["tokens"][1][:count], data["logits"][1].shape[1]
     text = folder / "step.mlir"
-    tool("sparkc", "--emit=step", GOLDEN / case, "-o", text, *options)
+    tool("sparkc", "--emit=step", GOLDEN / case, "-o", text, "--prefill-block", 1, *options)
     whole = text.read_text()
     so = compile_model(text, folder / "whole.so", "--sanitize=thread")
     for threads, *how in ((2,), (3,), (7,), (2, "spin")):
@@ -67,14 +68,42 @@ def check_case(failures, case, folder):
                   + [("step", "embed"), ("step", "head")])
     failures.check(behind == want and len(found) == len(want),
                    f"{case}: a barrier behind each phase of {sorted(kinds)} and the step")
+    without_barriers(failures, case, folder, whole, found, tokens, vocab)
+
+
+def without_barriers(failures, case, folder, whole, found, tokens, vocab, *how):
+    text = folder / "step.mlir"
     for function, phase, begin, end in found:
         text.write_text(whole[:begin] + whole[end:])
         so = compile_model(text, folder / "without.so", "--sanitize=thread")
         # What is seen of a race depends on how the threads meet: a few tries.
         tries = next((n for n in range(1, 6) if REPORT in run_host(
-            HOST, so, tokens, 3, vocab=vocab)[0].stderr), 0)
+            HOST, so, tokens, 3, *how, vocab=vocab)[0].stderr), 0)
         failures.check(tries, f"{case}, no barrier behind {function}.{phase}: reported in "
                               f"run {tries or 'none'}")
+
+
+def check_prefill(failures, case, folder):
+    """Blocks of 20 tokens: several, and the last not full."""
+    count, options = CASES[case]
+    data = read_safetensors(GOLDEN / case / "golden.safetensors")
+    tokens, vocab = data["tokens"][1][:count], data["logits"][1].shape[1]
+    text = folder / "step.mlir"
+    tool("sparkc", "--emit=step", GOLDEN / case, "-o", text, "--prefill-block", 20, *options)
+    whole = text.read_text()
+    so = compile_model(text, folder / "whole.so", "--sanitize=thread")
+    want = run_host(HOST, so, tokens, 1, vocab=vocab)[1]
+    for threads in (2, 3, 7):
+        result, logits = run_host(HOST, so, tokens, threads, "prefill", vocab=vocab)
+        what = f"{case}, prefill, {threads} threads"
+        failures.check(result.returncode == 0 and logits is not None
+                       and "ThreadSanitizer" not in result.stderr,
+                       f"{what}: no report (status {result.returncode}) {result.stderr[:2000]}")
+        if logits is not None:
+            failures.same_bits(logits, want, f"{what}: the bits of the step")
+    found = [barrier for barrier in barriers(whole) if "prefill" in barrier[0]]
+    failures.check(len(found) >= 11, f"{case}: {len(found)} barriers in the text of the prefill")
+    without_barriers(failures, f"{case}, prefill", folder, whole, found, tokens, vocab, "prefill")
 
 
 def main():
@@ -85,6 +114,8 @@ def main():
     for case in sys.argv[1:] or CASES:
         with tempfile.TemporaryDirectory() as folder:
             check_case(failures, case, pathlib.Path(folder))
+            if case != "odd-vocab":
+                check_prefill(failures, case, pathlib.Path(folder))
     return failures.finish()
 
 

@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 #include "sparkc_abi.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -95,8 +96,10 @@ void wake(uint32_t *word) {
 int main(int argc, char **argv) {
   if (argc != 6 && argc != 7)
     fail(
-        "usage: spmd_host MODEL.so MODEL.weights THREADS TOKENS LOGITS [spin]");
-  const bool spin = argc == 7;
+        "usage: spmd_host MODEL.so MODEL.weights THREADS TOKENS LOGITS "
+        "[spin|prefill]");
+  const std::string mode = argc == 7 ? argv[6] : "";
+  const bool spin = mode == "spin";
   const sparkc_descriptor &d = loadDescriptor(argv[1]);
   const uint32_t threads = std::strtoul(argv[3], nullptr, 10);
   std::ifstream tokenFile(argv[4]);
@@ -112,33 +115,39 @@ int main(int argc, char **argv) {
   ctx.arena =
       allocate<uint8_t>(d.arena_bytes.a + d.arena_bytes.b * ctx.capacity);
   ctx.barrier = allocate<sparkc_barrier>(sizeof(sparkc_barrier));
-  ctx.n_tokens = 1;
   if (!spin) {
     ctx.wait = wait;
     ctx.wake = wake;
   }
 
-  // A ctx for each step, so that the threads need no meeting of their own
-  // between steps: an entry returns when all have passed its last barrier.
+  // A ctx for each call, so that the threads need no meeting of their own
+  // between calls: an entry returns when all have passed its last barrier.
+  const size_t block = mode == "prefill" ? d.prefill_block : 1;
   std::vector<float> logits(tokens.size() * d.vocab);
-  std::vector<sparkc_ctx> steps(tokens.size(), ctx);
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    steps[i].tokens = &tokens[i];
-    steps[i].pos = i;
-    steps[i].logits = &logits[i * d.vocab];
+  std::vector<sparkc_ctx> calls;
+  for (size_t i = 0; i < tokens.size(); i += block) {
+    ctx.n_tokens = uint32_t(std::min(block, tokens.size() - i));
+    ctx.flags = block > 1 ? SPARKC_CTX_ALL_LOGITS : 0;
+    ctx.tokens = &tokens[i];
+    ctx.pos = i;
+    ctx.logits = &logits[i * d.vocab];
+    calls.push_back(ctx);
   }
 
   // Tests compile for the machine they run on: no choice to make here.
   const sparkc_entry &entry = d.entries[0];
-  std::vector<uint32_t> barriers(tokens.size());
+  const sparkc_entry_fn run = block > 1 ? entry.prefill : entry.step;
+  if (!run)
+    fail("the model has no such entry");
+  std::vector<uint32_t> barriers(calls.size());
   std::vector<std::thread> team;
   for (uint32_t tid = 0; tid < threads; ++tid)
     team.emplace_back([&, tid] {
       // Flush to zero and rounding up: a caller's mode, to be left alone.
       const unsigned mode = _mm_getcsr() | 0x8000 | 0x4000;
       _mm_setcsr(mode);
-      for (size_t i = 0; i < steps.size(); ++i) {
-        entry.step(&steps[i], tid, threads);
+      for (size_t i = 0; i < calls.size(); ++i) {
+        run(&calls[i], tid, threads);
         if (((_mm_getcsr() ^ mode) & ~0x3fu) != 0)
           fail("the step changed MXCSR");
         if (threads == 1)
