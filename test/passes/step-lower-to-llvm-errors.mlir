@@ -2,7 +2,7 @@
 //
 // RUN: sparkc-opt %s --split-input-file --verify-diagnostics --step-lower-to-llvm
 
-step.func entry @step {
+step.func @layer {
 ^bb0(%x: !step.vec<128>):
   step.phase "p" linear {
     // expected-error@+1 {{'step.tiles' op has no kernel; run step-select-microkernel}}
@@ -15,7 +15,7 @@ step.func entry @step {
 
 // -----
 
-step.func entry @step {
+step.func @layer {
 ^bb0(%x: !step.vec<128>):
   step.phase "p" linear {
     // expected-error@+1 {{'step.tiles' op kernel 'dot_f32' does not read layout 'tile16_bf16'}}
@@ -29,7 +29,7 @@ step.func entry @step {
 
 // -----
 
-step.func entry @step {
+step.func @layer {
 ^bb0(%x: !step.vec<128>):
   step.phase "p" linear {
     // expected-error@+1 {{'step.tiles' op kernel 'dot_q3' does not read layout 'tile16_bf16'}}
@@ -61,7 +61,7 @@ step.func entry @step {
 
 // -----
 
-step.func entry @step {
+step.func @layer {
 ^bb0(%x: !step.vec<128>):
   step.phase "p" linear {
     step.tiles %x at 0 layout "tile16_bf16" cols 128 group 0 units 1

@@ -39,7 +39,7 @@ step.slot @x size <512>
 
 // -----
 
-step.func entry @step {
+step.func @layer {
 ^bb0(%x: !step.vec<128>):
   step.phase "p" linear {
     // expected-error@+1 {{'step.tiles' op has no kernel; run step-select-microkernel}}
