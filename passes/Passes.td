@@ -299,6 +299,28 @@ def StepLowerToLLVM : Pass<"step-lower-to-llvm", "::mlir::ModuleOp"> {
 
 def StepMergeBarriers : Pass<"step-merge-barriers", "::mlir::ModuleOp"> {
   let summary = "Drops barriers with no work since the one before";
+  let description = [{
+    Of two barriers of a function between which no phase has an op and no call
+    stands, the later goes; the first keeps what it prefetches. A
+    `step.rope_table` between them is no work that others wait for: every thread
+    makes its own. What callers and callees do is not looked at: a call counts
+    as work, and so does what comes before a function's first barrier.
+
+    ```mlir
+    step.barrier
+    step.phase "empty" other {
+    }
+    step.barrier
+    ```
+
+    becomes
+
+    ```mlir
+    step.barrier
+    step.phase "empty" other {
+    }
+    ```
+  }];
 }
 
 def StepPlanArena : Pass<"step-plan-arena", "::mlir::ModuleOp"> {
@@ -326,6 +348,28 @@ def StepPrefetch : Pass<"step-prefetch", "::mlir::ModuleOp"> {
   let description = [{
     Reads the `step.stream` of the phase that follows a barrier, through calls,
     and at the end of a layer's function assumes the next layer behind it.
+
+    ```mlir
+    step.barrier
+    step.phase "attention" attention { ... }
+    step.barrier
+    step.phase "out_proj" linear {
+      step.stream 1088 bytes 320
+      ...
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    step.barrier prefetch 1088 bytes 320
+    step.phase "attention" attention { ... }
+    step.barrier prefetch 1088 bytes 320
+    step.phase "out_proj" linear {
+      step.stream 1088 bytes 320
+      ...
+    }
+    ```
   }];
 }
 
@@ -371,7 +415,20 @@ def StepSelectMicrokernel
   let summary = "Names the kernel of every step.tiles";
   let description = [{
     The best that the table of codegen/microkernels has for the layout on the
-    instruction set.
+    instruction set; one for blocks where the activation is a !step.block. A
+    name that is there already is replaced.
+
+    ```mlir
+    step.tiles %q at 512 layout "tile16_q4" cols 128 group 64 units 2 { ... }
+      : !step.qvec<128, 64>
+    ```
+
+    becomes with `isa=avxvnni`
+
+    ```mlir
+    step.tiles %q at 512 layout "tile16_q4" cols 128 group 64 units 2
+      kernel "dot_q4_avxvnni" { ... } : !step.qvec<128, 64>
+    ```
   }];
   let options = [
     Option<"isa", "isa", "std::string", /*default=*/"\"avx2\"",
@@ -382,9 +439,11 @@ def StepSelectMicrokernel
 def StepVerifyStatic : Pass<"step-verify-static", "::mlir::ModuleOp"> {
   let summary = "Refuses whatever is not decided at compile time";
   let description = [{
-    At the step stage: slots without offset, tiles without kernel. Afterwards:
-    stack frames of dynamic size, calls of functions outside the object, shapes
-    that are not bounded. (The two calls through ctx are pointers.)
+    At the step stage: slots without offset, tiles without kernel, layouts that
+    an op cannot read. Afterwards: stack frames of dynamic size, functions and
+    variables outside the object, whether called or only named, inline assembly,
+    whatever LLVM may turn into a call of libm or the C library, shapes that are
+    not bounded. (The two calls through ctx are pointers.)
   }];
 }
 

@@ -289,8 +289,6 @@ LogicalResult StepLowering::lowerPhaseOp(Emitter &e, Operation &op) {
 LogicalResult StepLowering::lowerTiles(Emitter &e, step::TilesOp tiles,
                                        int64_t firstByte, Value loByte,
                                        Value hiByte) {
-  if (!tiles.getKernel())
-    return tiles.emitOpError("has no kernel; run step-select-microkernel");
   const TileKernel *kernel = findTileKernel(*tiles.getKernel());
   if (!kernel || kernel->layout != tiles.getLayout())
     return tiles.emitOpError()

@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/Passes.h"
+#include "passes/StepChecks.h"
 #include "passes/StepLowering.h"
 #include "sparkc_abi.h"
 #include "llvm/ADT/SetVector.h"
@@ -328,6 +329,12 @@ LogicalResult StepLowering::lowerFunc(step::FuncOp func, StringRef scheduled,
 }
 
 LogicalResult StepLowering::run() {
+  WalkResult decided = module.walk([](Operation *op) {
+    return failed(checkDecided(op)) ? WalkResult::interrupt()
+                                    : WalkResult::advance();
+  });
+  if (decided.wasInterrupted())
+    return failure();
   for (auto descriptor : module.getOps<step::DescriptorOp>())
     descriptor.setBarriers(countBarriers(module));
   declareSanitizer();

@@ -210,6 +210,12 @@ llvm::Expected<PackedTensor> Packer::pack(step::PackOp op) {
 llvm::Expected<std::vector<PackedTensor>>
 sparkc::packWeights(ModuleOp module, WeightFileWriter &writer,
                     const PackOptions &options) {
+  // Text at the llvm stage has passed no check of layouts.
+  for (auto op : module.getOps<step::PackOp>())
+    if (!layoutFromName(op.getLayout()))
+      return llvm::createStringError("pack '" + op.getSymName() +
+                                     "' has an unknown layout '" +
+                                     op.getLayout() + "'");
   std::vector<PackedTensor> packed;
   Packer packer(module, writer, options);
   for (auto op : module.getOps<step::PackOp>()) {

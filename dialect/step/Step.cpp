@@ -49,6 +49,51 @@ std::pair<int64_t, int64_t> step::activationShape(Type type) {
   return {block.getSize(), block.getGroup()};
 }
 
+//===----------------------------------------------------------------------===//
+// Types and attributes
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkSize(function_ref<InFlightDiagnostic()> emitError,
+                               int64_t size) {
+  if (size <= 0)
+    return emitError() << "expects at least one element, not " << size;
+  return success();
+}
+
+static LogicalResult checkGroup(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t group) {
+  if (group != 32 && group != 64 && group != 128)
+    return emitError() << "a group has 32, 64 or 128 elements, not " << group;
+  return success();
+}
+
+LogicalResult VecType::verify(function_ref<InFlightDiagnostic()> emitError,
+                              int64_t size) {
+  return checkSize(emitError, size);
+}
+
+LogicalResult QVecType::verify(function_ref<InFlightDiagnostic()> emitError,
+                               int64_t size, int64_t group) {
+  if (failed(checkSize(emitError, size)))
+    return failure();
+  return checkGroup(emitError, group);
+}
+
+LogicalResult BlockType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t size, int64_t group) {
+  if (failed(checkSize(emitError, size)))
+    return failure();
+  return group ? checkGroup(emitError, group) : success();
+}
+
+LogicalResult AffineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 int64_t constant, int64_t perPosition) {
+  if (constant < 0 || perPosition < 0)
+    return emitError() << "bytes cannot be negative: " << constant << " + "
+                       << perPosition << " * capacity";
+  return success();
+}
+
 LogicalResult LanesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t heads, int64_t width, int64_t stride,
                                 int64_t base) {
@@ -58,6 +103,17 @@ LogicalResult LanesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (heads > 1 && stride < width)
     return emitError() << "lanes of width " << width
                        << " overlap at a stride of " << stride;
+  if (base < 0)
+    return emitError() << "lanes begin at a negative element, " << base;
+  return success();
+}
+
+LogicalResult RunAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                              int64_t heads, int64_t width, int64_t, int64_t,
+                              int64_t, int64_t, int64_t) {
+  if (heads <= 0 || width <= 0)
+    return emitError() << "a run expects positive heads and width, not "
+                       << heads << " and " << width;
   return success();
 }
 
@@ -92,11 +148,99 @@ int64_t CacheAttr::getValueBytes() const {
          scaleBytes(*this);
 }
 
-LogicalResult PackOp::verify() {
-  if (getOffset() % 64)
-    return emitOpError() << "offset " << getOffset()
-                         << " is not a multiple of 64";
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkNotNegative(Operation *op, StringRef what,
+                                      int64_t value) {
+  if (value < 0)
+    return op->emitOpError() << what << " " << value << " is negative";
   return success();
+}
+
+static LogicalResult checkPositive(Operation *op, StringRef what,
+                                   int64_t value) {
+  if (value <= 0)
+    return op->emitOpError() << what << " " << value << " is not positive";
+  return success();
+}
+
+/// Where weights and slots lie: on a line of 64 bytes.
+static LogicalResult checkOffset(Operation *op, StringRef what,
+                                 int64_t offset) {
+  if (offset % 64)
+    return op->emitOpError()
+           << what << " " << offset << " is not a multiple of 64";
+  return checkNotNegative(op, what, offset);
+}
+
+/// What all ops of attention expect.
+static LogicalResult checkChunks(Operation *op, int64_t window, int64_t chunk) {
+  if (chunk <= 0 || chunk % 16)
+    return op->emitOpError()
+           << "a chunk is a multiple of 16 keys, not " << chunk;
+  return checkNotNegative(op, "window", window);
+}
+
+static LogicalResult checkHeads(Operation *op, CacheAttr cache, int64_t heads) {
+  if (heads <= 0 || heads % cache.getHeads())
+    return op->emitOpError() << heads << " heads are not a multiple of "
+                             << cache.getHeads() << " in the cache";
+  return success();
+}
+
+LogicalResult PackOp::verify() {
+  if (failed(checkOffset(*this, "offset", getOffset())))
+    return failure();
+  if (getRuns().empty() || getWeights().empty())
+    return emitOpError("expects at least one run and one weight");
+  int64_t weights = getWeights().size();
+  for (auto run : getRuns().getAsRange<RunAttr>()) {
+    int64_t a = run.getWeightA(), b = run.getWeightB();
+    if (a < 0 || a >= weights || b < -1 || b >= weights)
+      return emitOpError() << "has a run of weights " << a << " and " << b
+                           << ", but lists " << weights;
+  }
+  return success();
+}
+
+LogicalResult SlotOp::verify() {
+  if (std::optional<int64_t> row = getRow())
+    if (failed(checkPositive(*this, "row", *row)) ||
+        failed(checkOffset(*this, "row", *row)))
+      return failure();
+  std::optional<int64_t> offset = getOffset();
+  return offset ? checkOffset(*this, "offset", *offset) : success();
+}
+
+LogicalResult FuncOp::verifyRegions() {
+  if (getEntry() && getBody().front().getNumArguments())
+    return emitOpError("is an entry, which takes no arguments");
+  return success();
+}
+
+LogicalResult CallOp::verify() {
+  if (failed(checkNotNegative(*this, "layer", getLayer())))
+    return failure();
+  return checkNotNegative(*this, "weights", getWeights());
+}
+
+LogicalResult BarrierOp::verify() {
+  std::optional<int64_t> prefetch = getPrefetch(), bytes = getPrefetchBytes();
+  if (prefetch.has_value() != bytes.has_value())
+    return emitOpError("expects both of prefetch and prefetch_bytes, or none");
+  if (!prefetch)
+    return success();
+  if (failed(checkNotNegative(*this, "prefetch", *prefetch)))
+    return failure();
+  return checkNotNegative(*this, "prefetch_bytes", *bytes);
+}
+
+LogicalResult StreamOp::verify() {
+  if (failed(checkNotNegative(*this, "offset", getOffset())))
+    return failure();
+  return checkNotNegative(*this, "bytes", getBytes());
 }
 
 LogicalResult RopeTableOp::verify() {
@@ -113,9 +257,41 @@ LogicalResult QuantizeOp::verify() {
   if (in.getSize() != out.getSize())
     return emitOpError() << "quantizes " << in.getSize() << " elements into "
                          << out.getSize();
-  if (out.getGroup() != 32 && out.getGroup() != 64 && out.getGroup() != 128)
-    return emitOpError() << "a group has 32, 64 or 128 elements, not "
-                         << out.getGroup();
+  return success();
+}
+
+LogicalResult RmsNormOp::verify() {
+  llvm::APFloat eps = getEps();
+  if (!eps.isFinite() || (eps.isNegative() && !eps.isZero()))
+    return emitOpError() << "eps " << eps.convertToDouble()
+                         << " is negative or not finite";
+  return checkOffset(*this, "weight", getWeight());
+}
+
+LogicalResult FoldOp::verify() {
+  int64_t heads = getHeads(), headDim = getHeadDim();
+  if (failed(checkPositive(*this, "heads", heads)) ||
+      failed(checkPositive(*this, "head_dim", headDim)))
+    return failure();
+  int64_t size = getOutput().getType().getSize();
+  if (size % heads || size / heads != headDim)
+    return emitOpError() << heads << " heads of " << headDim << " are not "
+                         << size << " elements";
+  return checkChunks(*this, getWindow(), getChunk());
+}
+
+LogicalResult EmbedOp::verify() {
+  if (failed(checkPositive(*this, "hidden", getHidden())))
+    return failure();
+  return checkOffset(*this, "weight", getWeight());
+}
+
+LogicalResult RotateOp::verify() {
+  int64_t size = getTable().getType().getSize();
+  if (size % 32)
+    return emitOpError() << "expects a table of as many cosines as sines, each "
+                            "a multiple of 16, not "
+                         << size << " elements";
   return success();
 }
 
@@ -138,9 +314,10 @@ LogicalResult TilesOp::verifyRegions() {
   if (!fits)
     return emitOpError() << "its body expects " << tiles << " of " << tileType
                          << " and an index";
-  if (getOffset() % 64)
-    return emitOpError() << "offset " << getOffset()
-                         << " is not a multiple of 64";
+  if (failed(checkOffset(*this, "offset", getOffset())) ||
+      failed(checkPositive(*this, "cols", getCols())) ||
+      failed(checkPositive(*this, "units", getUnits())))
+    return failure();
   auto [size, group] = activationShape(getActivation().getType());
   if (!group && getGroup())
     return emitOpError() << "has a group but activations that are not "
@@ -156,9 +333,10 @@ LogicalResult TilesOp::verifyRegions() {
 
 LogicalResult AttentionOp::verify() {
   int64_t chunk = getChunk();
-  if (chunk <= 0 || chunk % 16)
-    return emitOpError() << "a chunk is a multiple of 16 keys, not " << chunk;
   CacheAttr cache = getCache();
+  if (failed(checkChunks(*this, getWindow(), chunk)) ||
+      failed(checkHeads(*this, cache, getHeads())))
+    return failure();
   bool quantized = cache.isQuantized();
   if (bool(getKeyAttr()) != quantized || bool(getValueAttr()) != quantized)
     return emitOpError() << (quantized ? "expects slots of the token's key and "
@@ -172,6 +350,18 @@ LogicalResult AttentionOp::verify() {
     return emitOpError() << "writes to a ring of " << cache.getPositions()
                          << " positions while others read; its window needs "
                          << needed;
+  return success();
+}
+
+LogicalResult BlockAttentionOp::verify() {
+  if (failed(checkChunks(*this, getWindow(), getChunk())))
+    return failure();
+  return checkHeads(*this, getCache(), getHeads());
+}
+
+LogicalResult CacheWriteOp::verify() {
+  if (!getCache().isQuantized())
+    return emitOpError() << "is for a cache of i8; epilogues write the others";
   return success();
 }
 
@@ -214,11 +404,6 @@ LogicalResult PutOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult KeepOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return checkRows(*this, symbols, getSlotAttr());
 }
-LogicalResult CacheWriteOp::verify() {
-  if (!getCache().isQuantized())
-    return emitOpError() << "is for a cache of i8; epilogues write the others";
-  return success();
-}
 LogicalResult CacheWriteOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(checkRows(*this, symbols, getKeyAttr())))
     return failure();
@@ -258,6 +443,12 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!callee)
     return emitOpError() << "calls " << getCalleeAttr()
                          << ", which is no step.func";
+  // A recursion would not be static: its barriers could not be counted.
+  auto caller = (*this)->getParentOfType<FuncOp>();
+  if (!caller.getEntry() || callee.getEntry())
+    return emitOpError() << "calls " << getCalleeAttr() << " from @"
+                         << caller.getSymName()
+                         << "; an entry calls functions that are none";
   if (callee.getBody().front().getArgumentTypes() != getOperands().getTypes())
     return emitOpError() << "its operands do not have the types of the "
                             "arguments of "

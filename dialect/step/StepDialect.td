@@ -51,6 +51,7 @@ def Step_Vec : Step_Type<"Vec", "vec"> {
   }];
   let parameters = (ins "int64_t":$size);
   let assemblyFormat = "`<` $size `>`";
+  let genVerifyDecl = 1;
 }
 
 def Step_QVec : Step_Type<"QVec", "qvec"> {
@@ -58,7 +59,7 @@ def Step_QVec : Step_Type<"QVec", "qvec"> {
   let description = [{
     `size` elements, padded with 0 to the next multiple of 128. Each `group` of
     them shares a scale: x ~ scale * code, codes in [-127, 127], scale =
-    max |x| / 127. In memory: the codes, then a float scale a group, then the
+    max |x| / 127; groups have 32, 64 or 128. In memory: the codes, then a float scale a group, then the
     sum of the codes of each group as int32, each part on a multiple of 64.
 
     ```mlir
@@ -67,6 +68,7 @@ def Step_QVec : Step_Type<"QVec", "qvec"> {
   }];
   let parameters = (ins "int64_t":$size, "int64_t":$group);
   let assemblyFormat = "`<` $size `,` $group `>`";
+  let genVerifyDecl = 1;
 }
 
 def Step_Block : Step_Type<"Block", "block"> {
@@ -85,6 +87,7 @@ def Step_Block : Step_Type<"Block", "block"> {
   }];
   let parameters = (ins "int64_t":$size, "int64_t":$group);
   let assemblyFormat = "`<` $size `,` $group `>`";
+  let genVerifyDecl = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -98,9 +101,19 @@ class Step_Attr<string name, string attrMnemonic>
 
 def Step_AffineAttr : Step_Attr<"Affine", "affine"> {
   let summary = "constant + per_position * ctx.capacity, in bytes";
+  let description = [{
+    A size or an offset that may depend on the session: ctx.capacity is the
+    number of positions that full layers remember. Neither part is negative.
+
+    ```mlir
+    #step.affine<1024>
+    #step.affine<1024 + 12 * capacity>
+    ```
+  }];
   let parameters = (ins "int64_t":$constant,
                         DefaultValuedParameter<"int64_t", "0">:$per_position);
   let assemblyFormat = "`<` $constant (`+` $per_position^ `*` `capacity`)? `>`";
+  let genVerifyDecl = 1;
 }
 
 def Step_LanesAttr : Step_Attr<"Lanes", "lanes"> {
@@ -132,6 +145,14 @@ def Step_RunAttr : Step_Attr<"Run", "run"> {
     As #step.lanes, with the weight (index into the pack's list) and the row
     base of the A tiles, and of the B tiles where the run is paired; paired
     tiles alternate, A first.
+
+    All rows of a matrix of 40; then the pairs that RoPE turns, dim d of each of
+    8 heads with dim d + 128, d < 128, in heads of 256:
+
+    ```mlir
+    #step.run<heads = 1, width = 40, stride = 40>
+    #step.run<heads = 8, width = 128, stride = 256, weight_b = 0, base_b = 128>
+    ```
   }];
   let parameters = (ins
     "int64_t":$heads, "int64_t":$width, "int64_t":$stride,
@@ -140,6 +161,7 @@ def Step_RunAttr : Step_Attr<"Run", "run"> {
     DefaultValuedParameter<"int64_t", "-1">:$weight_b,
     DefaultValuedParameter<"int64_t", "0">:$base_b);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 def Step_CacheAttr : Step_Attr<"Cache", "cache"> {
@@ -160,7 +182,8 @@ def Step_CacheAttr : Step_Attr<"Cache", "cache"> {
         V  [kv_head][position] { i8 [head_dim rounded up to 16], f16 [group] }
 
     ```mlir
-    #step.cache<heads = 2, head_dim = 256, positions = 576, element = i8>
+    #step.cache<heads = 2, head_dim = 256, positions = 512, element = f16>
+    #step.cache<heads = 2, head_dim = 256, positions = 0, element = i8>
     ```
   }];
   let parameters = (ins "int64_t":$heads, "int64_t":$head_dim,

@@ -33,13 +33,15 @@ def Step_Tile : FixedVectorOfLengthAndType<[16], [F32]>,
 def Step_PackOp : Step_Op<"pack", [Symbol]> {
   let summary = "A packed matrix: what it holds and where it lies";
   let description = [{
-    `offset` is in bytes from the start of the weights payload. `layout` names
+    `offset` is in bytes from the start of the weights payload, a multiple of
+    64. `layout` names
     a packed layout; the index equation is in codegen/weights/PackedLayout.h.
     Packs lie in the order in which a step reads them.
 
     ```mlir
     step.pack @layers.0.qkv at 512 layout "tile16_bf16" cols 128 group 0
-      runs [<heads = 4, width = 16, stride = 32, base_b = 16, weight_b = 0>]
+      runs [#step.run<heads = 4, width = 16, stride = 32, weight_b = 0,
+                      base_b = 16>]
       of [@layers.0.q_k_v_proj]
     ```
   }];
@@ -57,12 +59,12 @@ def Step_PackOp : Step_Op<"pack", [Symbol]> {
 def Step_SlotOp : Step_Op<"slot", [Symbol]> {
   let summary = "A place in the arena";
   let description = [{
-    `size` and `offset` in bytes; the offset is absent until
+    `size` and `offset` in bytes; the offset, a multiple of 64, is absent until
     `step-plan-arena` has placed the slot. Slots are zero before the first
     step, and what is past their last element stays zero.
 
-    `row`: the slot has a row for each token of a block, that many bytes apart;
-    a step, which has one token, uses the first.
+    `row`: the slot has a row for each token of a block, that many bytes apart,
+    a multiple of 64; a step, which has one token, uses the first.
 
     ```mlir
     step.slot @x size <1024> at 0
@@ -75,6 +77,7 @@ def Step_SlotOp : Step_Op<"slot", [Symbol]> {
   let assemblyFormat = [{
     $sym_name `size` $size (`row` $row^)? (`at` $offset^)? attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 def Step_DescriptorOp : Step_Op<"descriptor"> {
@@ -103,9 +106,9 @@ def Step_FuncOp : Step_Op<"func", [Symbol, SingleBlock, IsolatedFromAbove,
     HasParent<"::mlir::ModuleOp">, AutomaticAllocationScope]> {
   let summary = "A function that all threads of a call run at once";
   let description = [{
-    `entry`: called by the host. Others are private, called by `step.call`
-    with the base of their layer's weights and KV cache, to which the offsets
-    in the body are relative.
+    `entry`: called by the host; it takes no arguments. Others are private,
+    called by `step.call` of an entry with the base of their layer's weights and
+    KV cache, to which the offsets in the body are relative.
 
     ```mlir
     step.func @layer.sliding {
@@ -119,19 +122,28 @@ def Step_FuncOp : Step_Op<"func", [Symbol, SingleBlock, IsolatedFromAbove,
   let arguments = (ins SymbolNameAttr:$sym_name, UnitAttr:$entry);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "(`entry` $entry^)? $sym_name $body attr-dict";
+  let hasRegionVerifier = 1;
 }
 
 def Step_ReturnOp : Step_Op<"return", [Terminator, HasParent<"FuncOp">]> {
   let summary = "Ends a step.func";
+  let description = [{
+    A function has no results: what it computes is in memory.
+
+    ```mlir
+    step.return
+    ```
+  }];
   let assemblyFormat = "attr-dict";
 }
 
-def Step_CallOp : Step_Op<"call", [
+def Step_CallOp : Step_Op<"call", [HasParent<"FuncOp">,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Runs a layer's function on its weights and its cache";
   let description = [{
     `weights`: byte offset of the layer's first pack in the payload. `kv`: of
-    its cache in the session's KV memory.
+    its cache in the session's KV memory. Only an entry calls, and no entry is
+    called: the schedule is flat.
 
     ```mlir
     step.call @layer.full(%rope) layer 3 weights 4096 kv <0 + 256 * capacity>
@@ -144,6 +156,7 @@ def Step_CallOp : Step_Op<"call", [
     $callee `(` $operands `)` `layer` $layer `weights` $weights `kv` $kv
     attr-dict (`:` type($operands)^)?
   }];
+  let hasVerifier = 1;
 }
 
 def Step_PhaseKind : I32EnumAttr<"PhaseKind", "what a phase is, for reports", [
@@ -186,7 +199,7 @@ def Step_BarrierOp : Step_Op<"barrier", [HasParent<"FuncOp">]> {
     A thread that waits first prefetches the beginning of its share of the
     `prefetch_bytes` weight bytes at `prefetch` (relative to the function's
     weights), which the next phase streams; then it spins a bounded time, then
-    calls ctx->wait.
+    calls ctx->wait. Both are there or neither is.
 
     ```mlir
     step.barrier prefetch 4096 bytes 65536
@@ -197,15 +210,21 @@ def Step_BarrierOp : Step_Op<"barrier", [HasParent<"FuncOp">]> {
   let assemblyFormat = [{
     (`prefetch` $prefetch^ `bytes` $prefetch_bytes)? attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 def Step_StreamOp : Step_Op<"stream", [HasParent<"PhaseOp">]> {
   let summary = "The weight bytes that a phase reads, in order";
   let description = [{
     `bytes` bytes at `offset`, relative to the function's weights.
+
+    ```mlir
+    step.stream 512 bytes 131584
+    ```
   }];
   let arguments = (ins I64Attr:$offset, I64Attr:$bytes);
   let assemblyFormat = "$offset `bytes` $bytes attr-dict";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -298,6 +317,7 @@ def Step_BlockAttentionOp : Step_SlotUser<"block_attention",
     $query `,` $output `cache` $cache `heads` $heads `window` $window
     `scale` $scale `chunk` $chunk attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -345,6 +365,7 @@ def Step_RmsNormOp : Step_Op<"rms_norm", [Step_InPhase,
   let arguments = (ins Step_Vec:$input, I64Attr:$weight, F64Attr:$eps);
   let results = (outs Step_Vec:$output);
   let assemblyFormat = "$input `weight` $weight `eps` $eps attr-dict `:` type($input)";
+  let hasVerifier = 1;
 }
 
 def Step_FoldOp : Step_SlotUser<"fold", [Step_InPhase]> {
@@ -367,6 +388,7 @@ def Step_FoldOp : Step_SlotUser<"fold", [Step_InPhase]> {
     $slot `heads` $heads `head_dim` $head_dim `window` $window `chunk` $chunk
     attr-dict `:` type($output)
   }];
+  let hasVerifier = 1;
 }
 
 def Step_QuantizeOp : Step_Op<"quantize", [Step_InPhase]> {
@@ -389,6 +411,14 @@ def Step_QuantizeOp : Step_Op<"quantize", [Step_InPhase]> {
 def Step_HeadGateOp : Step_Op<"head_gate", [Step_InPhase,
     AllTypesMatch<["input", "output"]>]> {
   let summary = "Each head's elements times the sigmoid of its gate";
+  let description = [{
+    The gate has an element a head; element i of H heads of D is multiplied with
+    1 / (1 + exp(-gate[i / D])).
+
+    ```mlir
+    %h = step.head_gate %o, %g : !step.vec<128>, !step.vec<4>
+    ```
+  }];
   let arguments = (ins Step_Vec:$input, Step_Vec:$gate);
   let results = (outs Step_Vec:$output);
   let assemblyFormat = "$input `,` $gate attr-dict `:` type($input) `,` type($gate)";
@@ -402,8 +432,8 @@ def Step_HeadGateOp : Step_Op<"head_gate", [Step_InPhase,
 def Step_EmbedOp : Step_SlotUser<"embed", [Step_InPhase]> {
   let summary = "The token's row of the embedding, into a slot";
   let description = [{
-    `weight`: byte offset of a pack, with its layout; rows are found through
-    the index equation, so a tied head serves as the embedding.
+    `weight`: byte offset of a pack of floats, with its layout; rows are found
+    through the index equation, so a tied head serves as the embedding.
 
     ```mlir
     step.embed @x weight 0 layout "tile16_bf16" hidden 128
@@ -414,6 +444,7 @@ def Step_EmbedOp : Step_SlotUser<"embed", [Step_InPhase]> {
   let assemblyFormat = [{
     $slot `weight` $weight `layout` $layout `hidden` $hidden attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 def Step_TilesOp : Step_Op<"tiles", [SingleBlock, NoTerminator,
@@ -502,6 +533,10 @@ def Step_RotateOp : Step_Op<"rotate", [HasParent<"TilesOp">, Pure,
   let description = [{
     first = a cos - b sin, second = b cos + a sin; lane j takes the table's
     angle j modulo its period.
+
+    ```mlir
+    %first, %second = step.rotate %a, %b by %rope[%j] : !step.vec<32>
+    ```
   }];
   let arguments = (ins Step_Tile:$a, Step_Tile:$b, Step_Vec:$table, Index:$j);
   let results = (outs Step_Tile:$first, Step_Tile:$second);
@@ -512,11 +547,19 @@ def Step_RotateOp : Step_Op<"rotate", [HasParent<"TilesOp">, Pure,
     "::mlir::Value":$table, "::mlir::Value":$j), [{
     build($_builder, $_state, a.getType(), a.getType(), a, b, table, j);
   }]>];
+  let hasVerifier = 1;
 }
 
 def Step_GegluOp : Step_Op<"geglu", [HasParent<"TilesOp">, Pure,
     SameOperandsAndResultType]> {
   let summary = "gelu_erf(gate) * up";
+  let description = [{
+    gelu_erf(x) = x (1 + erf(x / sqrt 2)) / 2, lane by lane.
+
+    ```mlir
+    %g = step.geglu %gate, %up
+    ```
+  }];
   let arguments = (ins Step_Tile:$gate, Step_Tile:$up);
   let results = (outs Step_Tile:$output);
   let assemblyFormat = "$gate `,` $up attr-dict";
@@ -525,6 +568,14 @@ def Step_GegluOp : Step_Op<"geglu", [HasParent<"TilesOp">, Pure,
 def Step_ResidualOp : Step_SlotUser<"residual", [HasParent<"TilesOp">,
     AllTypesMatch<["update", "output"]>]> {
   let summary = "The slot's elements of these lanes plus the tile";
+  let description = [{
+    `j` is the number of the tile's first lane; `lanes` says which elements its
+    lanes stand for. The others hold nothing that means anything.
+
+    ```mlir
+    %r = step.residual %a, @x[%j] lanes <heads = 1, width = 128, stride = 128>
+    ```
+  }];
   let arguments = (ins Step_Tile:$update, FlatSymbolRefAttr:$slot, Index:$j,
                        Step_LanesAttr:$lanes);
   let results = (outs Step_Tile:$output);
@@ -533,6 +584,13 @@ def Step_ResidualOp : Step_SlotUser<"residual", [HasParent<"TilesOp">,
 
 def Step_StoreOp : Step_SlotUser<"store", [HasParent<"TilesOp">]> {
   let summary = "Stores the valid lanes to their elements of a slot";
+  let description = [{
+    In a prefill, to the token's row of the slot.
+
+    ```mlir
+    step.store %r, @x[%j] lanes <heads = 1, width = 128, stride = 128>
+    ```
+  }];
   let arguments = (ins Step_Tile:$value, FlatSymbolRefAttr:$slot, Index:$j,
                        Step_LanesAttr:$lanes);
   let assemblyFormat = "$value `,` $slot `[` $j `]` `lanes` $lanes attr-dict";
@@ -559,6 +617,14 @@ def Step_KVStoreOp : Step_Op<"kv_store", [HasParent<"TilesOp">]> {
 
 def Step_LogitsOp : Step_Op<"logits", [HasParent<"TilesOp">]> {
   let summary = "Stores the valid lanes to ctx->logits";
+  let description = [{
+    Which lanes are valid is how many tokens the vocabulary has. A phase with
+    such an op has no work in a call that is asked for no logits.
+
+    ```mlir
+    step.logits %a[%j] lanes <heads = 1, width = 70, stride = 70>
+    ```
+  }];
   let arguments = (ins Step_Tile:$value, Index:$j, Step_LanesAttr:$lanes);
   let assemblyFormat = "$value `[` $j `]` `lanes` $lanes attr-dict";
 }

@@ -31,22 +31,25 @@ DELETED = [
     ("spark.kv_write", None),
 ]
 
+# Of an SSA value: %0, %rope_q, %layers.0.rope_q.
+NAME = r"[\w$.-]+"
+
 
 def delete_op(text, op, operand):
     """text without the first `op`; its uses take the operand's value instead."""
     if operand is None:
         shorter = re.sub(rf"^ *{re.escape(op)}\b.*\n", "", text, count=1, flags=re.MULTILINE)
         return shorter if shorter != text else None
-    match = re.search(rf"^ *(%[\w#]+) = {re.escape(op)}\b(.*)\n", text, re.MULTILINE)
+    match = re.search(rf"^ *(%{NAME}) = {re.escape(op)}\b(.*)\n", text, re.MULTILINE)
     if not match:
         return None
-    operands = re.findall(r"%[\w#]+", match.group(2))
+    operands = re.findall(rf"%{NAME}(?:#\d+)?", match.group(2))
     rest = text[match.end():]
     # The result's name may be used again in a later region: stop at the first
     # line that defines it anew.
     again = re.search(rf"^ *{re.escape(match.group(1))}(:\d+)? = ", rest, re.MULTILINE)
     end = again.start() if again else len(rest)
-    used = re.sub(rf"{re.escape(match.group(1))}(?![\w#])", operands[operand], rest[:end])
+    used = re.sub(rf"{re.escape(match.group(1))}(?![\w$.#-])", operands[operand], rest[:end])
     return text[:match.start()] + used + rest[end:]
 
 

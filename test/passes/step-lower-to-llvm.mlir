@@ -14,7 +14,6 @@
 // LEFT-NOT: {{ step\.}}
 // LEFT-NOT: __tsan
 
-spark.weight @w : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32>
 step.slot @x size <512> at 256
 step.slot @y size <512> at 1024
 

@@ -41,7 +41,6 @@ step.func @twice {
 // CHECK-NEXT:    step.phase "b" other {
 // CHECK:         step.barrier
 // CHECK-NEXT:    step.return
-spark.weight @w : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32>
 step.func @nothing_between {
   step.phase "a" other {
     step.embed @x weight 0 layout "rows_f32" hidden 8
@@ -61,16 +60,16 @@ step.func @nothing_between {
 
 // What a callee does counts, and what a caller has done before: neither the
 // barriers around a call nor the first of a function go.
-// CHECK-LABEL: step.func @calls
-// CHECK-NEXT:  ^bb0
+// CHECK-LABEL: step.func entry @calls
+// CHECK-NEXT:    step.rope_table
 // CHECK-NEXT:    step.barrier
 // CHECK-NEXT:    step.call @callee
 // CHECK-NEXT:    step.barrier
 // CHECK-NEXT:    step.call @callee
 // CHECK-NEXT:    step.barrier
 // CHECK-NEXT:    step.return
-step.func @calls {
-^bb0(%t: !step.vec<32>):
+step.func entry @calls {
+  %t = step.rope_table <theta = 1.0e+04, width = 8> : !step.vec<32>
   step.barrier
   step.call @callee(%t) layer 0 weights 0 kv <0> : !step.vec<32>
   step.barrier

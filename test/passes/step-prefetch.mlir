@@ -3,7 +3,6 @@
 //
 // RUN: sparkc-opt %s --step-prefetch | FileCheck %s
 
-spark.weight @w : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32>
 step.slot @x size <512>
 
 // CHECK-LABEL: step.func @layer

@@ -79,3 +79,57 @@ step.func @f {
   }
   step.return
 }
+
+// -----
+
+step.slot @q size <576> row 576
+step.slot @o size <576> row 576
+step.func @f {
+  step.phase "p" attention {
+    // expected-error@+1 {{'step.block_attention' op a chunk is a multiple of 16 keys, not 8}}
+    step.block_attention @q, @o
+      cache <heads = 1, head_dim = 32, positions = 0, element = f16>
+      heads 3 window 0 scale 0.125 chunk 8
+  }
+  step.return
+}
+
+// -----
+
+step.slot @q size <576> row 576
+step.slot @o size <576> row 576
+step.func @f {
+  step.phase "p" attention {
+    // expected-error@+1 {{'step.block_attention' op window -4 is negative}}
+    step.block_attention @q, @o
+      cache <heads = 1, head_dim = 32, positions = 0, element = f16>
+      heads 3 window -4 scale 0.125 chunk 64
+  }
+  step.return
+}
+
+// -----
+
+step.slot @q size <576> row 576
+step.slot @o size <576> row 576
+step.func @f {
+  step.phase "p" attention {
+    // expected-error@+1 {{'step.block_attention' op 3 heads are not a multiple of 2 in the cache}}
+    step.block_attention @q, @o
+      cache <heads = 2, head_dim = 32, positions = 0, element = f16>
+      heads 3 window 0 scale 0.125 chunk 64
+  }
+  step.return
+}
+
+// -----
+
+step.slot @q size <576> row 576
+step.slot @o size <576> row 576
+step.func @f {
+  step.phase "p" linear {
+    // expected-error@+1 {{a group has 32, 64 or 128 elements, not 16}}
+    %b = step.block_view @q : !step.block<96, 16>
+  }
+  step.return
+}

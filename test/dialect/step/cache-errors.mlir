@@ -134,3 +134,51 @@ step.func @f {
   }
   step.return
 }
+
+// -----
+
+step.slot @q size <512>
+step.slot @k size <512>
+step.func @f {
+  step.phase "p" attention {
+    // expected-error@+1 {{a chunk is a multiple of 16 keys, not -16}}
+    step.attention @q, @q cache <heads = 1, head_dim = 8, positions = 0, element = f16> heads 2 window 0 scale 0.5 chunk -16
+  }
+  step.return
+}
+
+// -----
+
+step.slot @q size <512>
+step.slot @k size <512>
+step.func @f {
+  step.phase "p" attention {
+    // expected-error@+1 {{'step.attention' op window -1 is negative}}
+    step.attention @q, @q cache <heads = 1, head_dim = 8, positions = 0, element = f16> heads 2 window -1 scale 0.5 chunk 64
+  }
+  step.return
+}
+
+// -----
+
+step.slot @q size <512>
+step.slot @k size <512>
+step.func @f {
+  step.phase "p" attention {
+    // expected-error@+1 {{'step.attention' op 3 heads are not a multiple of 2 in the cache}}
+    step.attention @q, @q cache <heads = 2, head_dim = 8, positions = 0, element = f16> heads 3 window 0 scale 0.5 chunk 64
+  }
+  step.return
+}
+
+// -----
+
+step.slot @q size <512>
+step.slot @k size <512>
+step.func @f {
+  step.phase "p" attention {
+    // expected-error@+1 {{'step.attention' op 0 heads are not a multiple of 1 in the cache}}
+    step.attention @q, @q cache <heads = 1, head_dim = 8, positions = 0, element = f16> heads 0 window 0 scale 0.5 chunk 64
+  }
+  step.return
+}

@@ -19,7 +19,123 @@ func.func private @f() attributes {a = #step.lanes<heads = 2, width = 16, stride
 
 // -----
 
+// expected-error@+1 {{lanes begin at a negative element, -1}}
+func.func private @f() attributes {a = #step.lanes<heads = 1, width = 16, stride = 16, base = -1>}
+
+// -----
+
+// expected-error@+1 {{bytes cannot be negative: -64 + 0 * capacity}}
+func.func private @f() attributes {a = #step.affine<-64>}
+
+// -----
+
+// expected-error@+1 {{bytes cannot be negative: 64 + -4 * capacity}}
+func.func private @f() attributes {a = #step.affine<64 + -4 * capacity>}
+
+// -----
+
+// expected-error@+1 {{a run expects positive heads and width, not 0 and 16}}
+func.func private @f() attributes {a = #step.run<heads = 0, width = 16, stride = 16>}
+
+// -----
+
+// expected-error@+1 {{a run expects positive heads and width, not 1 and -16}}
+func.func private @f() attributes {a = #step.run<heads = 1, width = -16, stride = 16>}
+
+// -----
+
+//===--- Types ---===//
+
+// expected-error@+1 {{expects at least one element, not 0}}
+func.func private @f(!step.vec<0>)
+
+// -----
+
+// expected-error@+1 {{expects at least one element, not -8}}
+func.func private @f(!step.vec<-8>)
+
+// -----
+
+// expected-error@+1 {{expects at least one element, not 0}}
+func.func private @f(!step.qvec<0, 64>)
+
+// -----
+
+// expected-error@+1 {{a group has 32, 64 or 128 elements, not 0}}
+func.func private @f(!step.qvec<128, 0>)
+
+// -----
+
+// expected-error@+1 {{a group has 32, 64 or 128 elements, not 48}}
+func.func private @f(!step.qvec<128, 48>)
+
+// -----
+
+// expected-error@+1 {{expects at least one element, not -1}}
+func.func private @f(!step.block<-1, 64>)
+
+// -----
+
+// expected-error@+1 {{a group has 32, 64 or 128 elements, not 256}}
+func.func private @f(!step.block<128, 256>)
+
+// -----
+
 //===--- Module level ---===//
+
+// expected-error@+1 {{'step.pack' op offset -64 is negative}}
+step.pack @p at -64 layout "tile16_bf16" cols 128 group 0
+  runs [#step.run<heads = 1, width = 16, stride = 16>] of [@w]
+
+// -----
+
+// expected-error@+1 {{'step.pack' op expects at least one run and one weight}}
+step.pack @p at 0 layout "tile16_bf16" cols 128 group 0 runs [] of [@w]
+
+// -----
+
+// expected-error@+1 {{'step.pack' op expects at least one run and one weight}}
+step.pack @p at 0 layout "tile16_bf16" cols 128 group 0
+  runs [#step.run<heads = 1, width = 16, stride = 16>] of []
+
+// -----
+
+// expected-error@+1 {{'step.pack' op has a run of weights 1 and -1, but lists 1}}
+step.pack @p at 0 layout "tile16_bf16" cols 128 group 0
+  runs [#step.run<heads = 1, width = 16, stride = 16, weight_a = 1>] of [@w]
+
+// -----
+
+// expected-error@+1 {{'step.pack' op has a run of weights 0 and 1, but lists 1}}
+step.pack @p at 0 layout "tile16_bf16" cols 128 group 0
+  runs [#step.run<heads = 1, width = 16, stride = 16, weight_b = 1>] of [@w]
+
+// -----
+
+// expected-error@+1 {{'step.slot' op offset 32 is not a multiple of 64}}
+step.slot @x size <64> at 32
+
+// -----
+
+// expected-error@+1 {{'step.slot' op offset -64 is negative}}
+step.slot @x size <64> at -64
+
+// -----
+
+// expected-error@+1 {{'step.slot' op row 0 is not positive}}
+step.slot @x size <64> row 0
+
+// -----
+
+// expected-error@+1 {{'step.slot' op row 100 is not a multiple of 64}}
+step.slot @x size <1000> row 100
+
+// -----
+
+// expected-error@+1 {{bytes cannot be negative}}
+step.slot @x size <-64>
+
+// -----
 
 // expected-error@+1 {{'step.pack' op offset 32 is not a multiple of 64}}
 step.pack @p at 32 layout "tile16_bf16" cols 128 group 0
@@ -31,6 +147,68 @@ step.pack @p at 32 layout "tile16_bf16" cols 128 group 0
 step.slot @x size <64>
 // expected-error@+1 {{redefinition of symbol named 'x'}}
 step.slot @x size <64>
+
+// -----
+
+//===--- Functions and what they are made of ---===//
+
+// expected-error@+1 {{'step.func' op is an entry, which takes no arguments}}
+step.func entry @f {
+^bb0(%x: !step.vec<128>):
+  step.return
+}
+
+// -----
+
+step.func @f {
+  // expected-error@+1 {{'step.barrier' op expects both of prefetch and prefetch_bytes, or none}}
+  "step.barrier"() <{prefetch = 64 : i64}> : () -> ()
+  step.return
+}
+
+// -----
+
+step.func @f {
+  // expected-error@+1 {{'step.barrier' op expects both of prefetch and prefetch_bytes, or none}}
+  "step.barrier"() <{prefetch_bytes = 64 : i64}> : () -> ()
+  step.return
+}
+
+// -----
+
+step.func @f {
+  // expected-error@+1 {{'step.barrier' op prefetch -64 is negative}}
+  step.barrier prefetch -64 bytes 64
+  step.return
+}
+
+// -----
+
+step.func @f {
+  // expected-error@+1 {{'step.barrier' op prefetch_bytes -1 is negative}}
+  step.barrier prefetch 0 bytes -1
+  step.return
+}
+
+// -----
+
+step.func @f {
+  step.phase "p" linear {
+    // expected-error@+1 {{'step.stream' op offset -64 is negative}}
+    step.stream -64 bytes 64
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+  step.phase "p" linear {
+    // expected-error@+1 {{'step.stream' op bytes -1 is negative}}
+    step.stream 0 bytes -1
+  }
+  step.return
+}
 
 // -----
 
@@ -98,7 +276,6 @@ step.func @f {
 
 //===--- Private values ---===//
 
-spark.weight @w : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32>
 step.func @f {
   // The smallest multiple of 3 and 16 is 48: as many cosines, as many sines.
   // expected-error@+1 {{expects a table of 96 elements, not 32}}
@@ -141,7 +318,238 @@ step.func @f {
 
 // -----
 
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" other {
+    // expected-error@+1 {{'step.rms_norm' op eps -1.000000e+00 is negative or not finite}}
+    %n = step.rms_norm %x weight 0 eps -1.0 : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" other {
+    // expected-error@+1 {{is negative or not finite}}
+    %n = step.rms_norm %x weight 0 eps 0x7FF8000000000000 : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" other {
+    // expected-error@+1 {{'step.rms_norm' op weight 4 is not a multiple of 64}}
+    %n = step.rms_norm %x weight 4 eps 1.0 : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" other {
+    // expected-error@+1 {{'step.rms_norm' op weight -64 is negative}}
+    %n = step.rms_norm %x weight -64 eps 1.0 : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" other {
+    // expected-error@+1 {{expects at least one element, not 0}}
+    %h = step.head_gate %x, %g : !step.vec<128>, !step.vec<0>
+  }
+  step.return
+}
+
+// -----
+
+step.slot @p size <4096>
+step.func @f {
+  step.phase "p" other {
+    // expected-error@+1 {{'step.fold' op heads 0 is not positive}}
+    %o = step.fold @p heads 0 head_dim 32 window 16 chunk 64 : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.slot @p size <4096>
+step.func @f {
+  step.phase "p" other {
+    // expected-error@+1 {{'step.fold' op head_dim -32 is not positive}}
+    %o = step.fold @p heads 4 head_dim -32 window 16 chunk 64 : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.slot @p size <4096>
+step.func @f {
+  step.phase "p" other {
+    // expected-error@+1 {{'step.fold' op 4 heads of 16 are not 128 elements}}
+    %o = step.fold @p heads 4 head_dim 16 window 16 chunk 64 : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.slot @p size <4096>
+step.func @f {
+  step.phase "p" other {
+    // expected-error@+1 {{'step.fold' op 3 heads of 42 are not 128 elements}}
+    %o = step.fold @p heads 3 head_dim 42 window 16 chunk 64 : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.slot @p size <4096>
+step.func @f {
+  step.phase "p" other {
+    // expected-error@+1 {{'step.fold' op window -1 is negative}}
+    %o = step.fold @p heads 4 head_dim 32 window -1 chunk 64 : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.slot @p size <4096>
+step.func @f {
+  step.phase "p" other {
+    // expected-error@+1 {{'step.fold' op a chunk is a multiple of 16 keys, not 0}}
+    %o = step.fold @p heads 4 head_dim 32 window 16 chunk 0 : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.slot @p size <4096>
+step.func @f {
+  step.phase "p" other {
+    // expected-error@+1 {{'step.fold' op a chunk is a multiple of 16 keys, not -16}}
+    %o = step.fold @p heads 4 head_dim 32 window 16 chunk -16 : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.slot @p size <4096>
+step.func @f {
+  step.phase "p" other {
+    // expected-error@+1 {{'step.embed' op hidden 0 is not positive}}
+    step.embed @p weight 0 layout "rows_f32" hidden 0
+  }
+  step.return
+}
+
+// -----
+
+step.slot @p size <4096>
+step.func @f {
+  step.phase "p" other {
+    // expected-error@+1 {{'step.embed' op weight 32 is not a multiple of 64}}
+    step.embed @p weight 32 layout "rows_f32" hidden 8
+  }
+  step.return
+}
+
+// -----
+
+step.slot @p size <4096>
+step.func @f {
+  step.phase "p" other {
+    // expected-error@+1 {{'step.embed' op weight -64 is negative}}
+    step.embed @p weight -64 layout "rows_f32" hidden 8
+  }
+  step.return
+}
+
+// -----
+
 //===--- step.tiles ---===//
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    // expected-error@+1 {{'step.tiles' op offset -64 is negative}}
+    step.tiles %x at -64 layout "tile16_f32" cols 128 group 0 units -1 {
+    ^bb0(%a: vector<16xf32>, %j: index):
+    } : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    // expected-error@+1 {{'step.tiles' op units -1 is not positive}}
+    step.tiles %x at 0 layout "tile16_f32" cols 128 group 0 units -1 {
+    ^bb0(%a: vector<16xf32>, %j: index):
+    } : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    // expected-error@+1 {{'step.tiles' op units 0 is not positive}}
+    step.tiles %x at 0 layout "tile16_f32" cols 128 group 0 units 0 {
+    ^bb0(%a: vector<16xf32>, %j: index):
+    } : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>):
+  step.phase "p" linear {
+    // expected-error@+1 {{'step.tiles' op cols 0 is not positive}}
+    step.tiles %x at 0 layout "tile16_f32" cols 0 group 0 units 1 {
+    ^bb0(%a: vector<16xf32>, %j: index):
+    } : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
+
+step.func @f {
+^bb0(%x: !step.vec<128>, %t: !step.vec<48>):
+  step.phase "p" linear {
+    step.tiles %x at 0 layout "tile16_f32" cols 128 group 0 units 1 paired {
+    ^bb0(%a: vector<16xf32>, %b: vector<16xf32>, %j: index):
+      // expected-error@+1 {{expects a table of as many cosines as sines, each a multiple of 16, not 48 elements}}
+      %f, %s = step.rotate %a, %b by %t[%j] : !step.vec<48>
+    } : !step.vec<128>
+  }
+  step.return
+}
+
+// -----
 
 step.func @f {
 ^bb0(%x: !step.vec<128>):
@@ -350,7 +758,6 @@ step.func @f {
 
 // -----
 
-spark.weight @w : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32>
 step.slot @x size <512>
 step.func entry @step {
   %t = step.rope_table <theta = 1.0e+04, width = 32> : !step.vec<32>
@@ -361,7 +768,6 @@ step.func entry @step {
 
 // -----
 
-spark.weight @w : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32>
 step.func @layer {
 ^bb0(%t: !step.vec<32>):
   step.return
@@ -375,7 +781,6 @@ step.func entry @step {
 
 // -----
 
-spark.weight @w : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32>
 step.func @layer {
 ^bb0(%t: !step.vec<32>):
   step.return
@@ -384,5 +789,78 @@ step.func entry @step {
   %t = step.rope_table <theta = 1.0e+04, width = 32> : !step.vec<32>
   // expected-error@+1 {{'step.call' op its operands do not have the types of the arguments of @layer}}
   step.call @layer(%t, %t) layer 0 weights 0 kv <0> : !step.vec<32>, !step.vec<32>
+  step.return
+}
+
+// -----
+
+step.func @f {
+  // expected-error@+1 {{'step.call' op calls @f from @f; an entry calls functions that are none}}
+  step.call @f() layer 0 weights 0 kv <0>
+  step.return
+}
+
+// -----
+
+step.func entry @f {
+  // expected-error@+1 {{'step.call' op calls @f from @f; an entry calls functions that are none}}
+  step.call @f() layer 0 weights 0 kv <0>
+  step.return
+}
+
+// -----
+
+step.func @f {
+  // expected-error@+1 {{'step.call' op calls @layer from @f; an entry calls functions that are none}}
+  step.call @layer() layer 0 weights 0 kv <0>
+  step.return
+}
+step.func @layer {
+  step.return
+}
+
+// -----
+
+step.func entry @step {
+  step.return
+}
+step.func entry @f {
+  // expected-error@+1 {{'step.call' op calls @step from @f; an entry calls functions that are none}}
+  step.call @step() layer 0 weights 0 kv <0>
+  step.return
+}
+
+// -----
+
+step.func @layer {
+  step.return
+}
+step.func entry @f {
+  // expected-error@+1 {{'step.call' op layer -1 is negative}}
+  step.call @layer() layer -1 weights 0 kv <0>
+  step.return
+}
+
+// -----
+
+step.func @layer {
+  step.return
+}
+step.func entry @f {
+  // expected-error@+1 {{'step.call' op weights -64 is negative}}
+  step.call @layer() layer 0 weights -64 kv <0>
+  step.return
+}
+
+// -----
+
+step.func @layer {
+  step.return
+}
+step.func entry @f {
+  step.phase "p" other {
+    // expected-error@+1 {{'step.call' op expects parent op 'step.func'}}
+    step.call @layer() layer 0 weights 0 kv <0>
+  }
   step.return
 }

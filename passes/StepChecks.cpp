@@ -1,0 +1,73 @@
+//===- StepChecks.cpp - What must be decided before code is made ----------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/StepChecks.h"
+#include "codegen/weights/PackedLayout.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace sparkc;
+
+static LogicalResult unknownLayout(Operation *op, StringRef name) {
+  return op->emitOpError() << "has an unknown layout '" << name << "'";
+}
+
+/// A layout that exists, with the groups that it has.
+static FailureOr<Layout> checkLayout(Operation *op, StringRef name,
+                                     int64_t group) {
+  std::optional<Layout> layout = layoutFromName(name);
+  if (!layout)
+    return unknownLayout(op, name);
+  if (!isQuantized(*layout)) {
+    if (group)
+      return op->emitOpError() << "has groups of " << group << ", but layout '"
+                               << name << "' has none";
+  } else if (group != 32 && group != 64 && group != 128) {
+    return op->emitOpError() << "layout '" << name
+                             << "' has groups of 32, 64 or 128, not " << group;
+  }
+  return *layout;
+}
+
+static LogicalResult checkTiles(step::TilesOp tiles) {
+  FailureOr<Layout> layout =
+      checkLayout(tiles, tiles.getLayout(), tiles.getGroup());
+  if (failed(layout))
+    return failure();
+  if (!isTiled(*layout))
+    return tiles.emitOpError()
+           << "layout '" << tiles.getLayout() << "' has no tiles";
+  if (!tiles.getKernel())
+    return tiles.emitOpError("has no kernel; run step-select-microkernel");
+  return success();
+}
+
+static LogicalResult checkEmbed(step::EmbedOp embed) {
+  std::optional<Layout> layout = layoutFromName(embed.getLayout());
+  if (!layout)
+    return unknownLayout(embed, embed.getLayout());
+  if (isQuantized(*layout) || *layout == Layout::VectorF32)
+    return embed.emitOpError() << "reads rows of floats, which layout '"
+                               << embed.getLayout() << "' does not have";
+  return success();
+}
+
+LogicalResult sparkc::checkDecided(Operation *op) {
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([](step::SlotOp slot) -> LogicalResult {
+        if (!slot.getOffset())
+          return slot.emitOpError("has no offset; run step-plan-arena");
+        return success();
+      })
+      .Case([](step::PackOp pack) {
+        return LogicalResult(
+            checkLayout(pack, pack.getLayout(), pack.getGroup()));
+      })
+      .Case([](step::TilesOp tiles) { return checkTiles(tiles); })
+      .Case([](step::EmbedOp embed) { return checkEmbed(embed); })
+      .Default(success());
+}
