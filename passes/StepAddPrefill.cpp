@@ -316,7 +316,10 @@ void Prefill::addFunction(step::FuncOp func) {
           ValueRange{}, call.getLayerAttr(), call.getWeightsAttr(),
           call.getKvAttr());
     } else if (isa<step::BarrierOp>(op)) {
-      barrier(op.getLoc());
+      // Behind the embedding each thread goes on with its own tokens.
+      auto before = dyn_cast_or_null<step::PhaseOp>(op.getPrevNode());
+      if (!before || before.getBody().getOps<step::EmbedOp>().empty())
+        barrier(op.getLoc());
     } else if (isa<step::ReturnOp>(op)) {
       step::ReturnOp::create(b, op.getLoc());
     }

@@ -55,6 +55,12 @@ Value QuantizedDot::activations(Value xs, int64_t k) {
 
 /// Group `inBatch` of a batch; `index` is its number in the tile.
 Value QuantizedDot::group(Value batch, Value index, int64_t inBatch, Value f) {
+  // Groups do not mix, or there were more sums than registers; and where K is
+  // short, all of its activations would be read once for all tiles, to be
+  // spilled. Behind a fence (no instruction) each group of each tile reads its
+  // own, folded into the products.
+  LLVM::FenceOp::create(e.b, e.loc, LLVM::AtomicOrdering::seq_cst,
+                        "singlethread");
   Value scales = this->scales(batch, e.c(inBatch));
   Value zeros = this->zeros(batch, e.c(inBatch));
   Value lines =
@@ -89,11 +95,6 @@ Value QuantizedDot::batchOf(Value batch, Value firstGroup, int64_t groups,
 }
 
 Value QuantizedDot::emit() {
-  // Where K is short, all of its activations would be read once for all tiles,
-  // to be spilled; behind a fence (no instruction) each tile reads its own,
-  // folded into the products.
-  LLVM::FenceOp::create(e.b, e.loc, LLVM::AtomicOrdering::seq_cst,
-                        "singlethread");
   int64_t groups = matrix.groups(), batches = groups / kBatchGroups;
   SmallVector<Value> f{e.zero16()};
   if (batches)

@@ -76,7 +76,9 @@
 // CHECK:         step.phase "embed" other {
 // CHECK-NEXT:      step.tokens {
 // CHECK-NEXT:        step.embed @x
-// CHECK:         step.barrier
+// Each thread goes on with the tokens it has embedded: no barrier.
+// CHECK-NEXT:      }
+// CHECK-NEXT:    }
 // CHECK-NEXT:    step.call @layer.sliding.prefill() layer 0 weights 1536 kv <0>{{$}}
 // CHECK-NEXT:    step.call @layer.full.prefill() layer 1 weights 6144 kv <2560>{{$}}
 // CHECK-NEXT:    step.phase "head" linear when last {

@@ -32,11 +32,11 @@ step.descriptor {kv = #step.affine<0>, arena = #step.affine<1536>,
 
 // ctx, tid, n, where to prefetch, how many bytes.
 // CHECK-LABEL: llvm.func internal @barrier(
-// CHECK-SAME:    %{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr, %{{.*}}: i64) attributes {no_inline}
+// CHECK-SAME:    %{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr, %{{.*}}: i64) attributes {no_inline, passthrough = {{\[\[}}"no-jump-tables", "true"]]}
 
 // ctx, tid, n, weights, kv, and the tables that the layer is given.
 // CHECK-LABEL: llvm.func internal @layer(
-// CHECK-SAME:    %[[CTX:.*]]: !llvm.ptr, %[[TID:.*]]: i64, %[[N:.*]]: i64, %[[W:.*]]: !llvm.ptr, %[[KV:.*]]: !llvm.ptr, %[[ROPE:.*]]: !llvm.ptr) attributes {no_inline}
+// CHECK-SAME:    %[[CTX:.*]]: !llvm.ptr, %[[TID:.*]]: i64, %[[N:.*]]: i64, %[[W:.*]]: !llvm.ptr, %[[KV:.*]]: !llvm.ptr, %[[ROPE:.*]]: !llvm.ptr) attributes {no_inline, passthrough = {{\[\[}}"no-jump-tables", "true"]]}
 // CHECK-DAG:     %[[C0:.*]] = arith.constant 0 : i64
 // CHECK-DAG:     %[[BYTES:.*]] = arith.constant 640 : i64
 // CHECK:         llvm.call @layer.linear(%[[CTX]], %[[TID]], %[[N]], %[[W]], %[[KV]], %[[ROPE]])
