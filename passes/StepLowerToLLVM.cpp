@@ -318,6 +318,9 @@ LogicalResult StepLowering::lowerFunc(step::FuncOp func, StringRef scheduled,
         operands.push_back(map.lookup(operand));
       if (profile)
         operands.append({counter, e.c(int64_t(call.getLayer()))});
+      // What no barrier has followed so far waits for none.
+      if (profile)
+        events.resumed();
       LLVM::CallOp::create(b, op.getLoc(), callee, operands);
     } else if (!isa<step::ReturnOp>(op)) {
       return op.emitOpError("cannot be lowered here");
