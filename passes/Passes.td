@@ -416,7 +416,8 @@ def StepSelectMicrokernel
   let description = [{
     The best that the table of codegen/microkernels has for the layout on the
     instruction set; one for blocks where the activation is a !step.block. A
-    name that is there already is replaced.
+    name that is there already is replaced. Tiles of integers times one token
+    are told to prefetch lines `ahead` bytes before they read them.
 
     ```mlir
     step.tiles %q at 512 layout "tile16_q4" cols 128 group 64 units 2 { ... }
@@ -427,12 +428,14 @@ def StepSelectMicrokernel
 
     ```mlir
     step.tiles %q at 512 layout "tile16_q4" cols 128 group 64 units 2
-      kernel "dot_q4_avxvnni" { ... } : !step.qvec<128, 64>
+      kernel "dot_q4_avxvnni" ahead 4096 { ... } : !step.qvec<128, 64>
     ```
   }];
   let options = [
     Option<"isa", "isa", "std::string", /*default=*/"\"avx2\"",
-           "avx2, avxvnni, avx512, avx512vnni or amx">
+           "avx2, avxvnni, avx512, avx512vnni or amx">,
+    Option<"ahead", "ahead", "int64_t", /*default=*/"4096",
+           "Bytes ahead at which a step's kernels prefetch weights; 0: not">
   ];
 }
 

@@ -52,6 +52,7 @@ void sparkc::buildCodegenPipeline(OpPassManager &pm,
   // step
   StepSelectMicrokernelOptions select;
   select.isa = options.isa;
+  select.ahead = options.ahead;
   pm.addPass(createStepSelectMicrokernel(select));
   pm.addPass(createStepVerifyStatic());
   // llvm, arith, math, vector, scf

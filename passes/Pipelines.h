@@ -37,6 +37,10 @@ struct CodegenPipelineOptions
       *this, "isa",
       llvm::cl::desc("avx2, avxvnni, avx512, avx512vnni or amx"),
       llvm::cl::init("avx2")};
+  Option<int64_t> ahead{
+      *this, "ahead",
+      llvm::cl::desc("Bytes ahead at which weights are prefetched; 0: not"),
+      llvm::cl::init(4096)};
   Option<bool> sanitizeThread{
       *this, "sanitize-thread",
       llvm::cl::desc("Announce accesses to shared memory to ThreadSanitizer"),

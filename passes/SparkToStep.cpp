@@ -521,7 +521,7 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
           b, run.loc, grid.group ? quantized : activation, b.getI64IntegerAttr(offset - fn.base),
           b.getStringAttr(layoutName(grid.layout)), b.getI64IntegerAttr(cols),
           b.getI64IntegerAttr(grid.group), b.getI64IntegerAttr(run.units()),
-          run.paired() ? b.getUnitAttr() : UnitAttr(), StringAttr());
+          run.paired() ? b.getUnitAttr() : UnitAttr(), StringAttr(), IntegerAttr());
       offset += run.units() * (run.paired() ? 2 : 1) * matrix.tileBytes();
       Block &body = tiles.getBody().emplaceBlock();
       auto tile = VectorType::get({16}, b.getF32Type());

@@ -305,23 +305,53 @@ LogicalResult StepLowering::lowerTiles(Emitter &e, step::TilesOp tiles,
   Value activation = map.lookup(tiles.getActivation());
   auto qvec = dyn_cast<step::QVecType>(tiles.getActivation().getType());
   int64_t xGroup = qvec ? qvec.getGroup() : 0;
+  int64_t perUnit = tiles.getPaired() ? 2 : 1;
   Block &body = tiles.getBody().front();
   bool ok = true;
-  e.loop(lo, hi, 1, [&](Value unit) {
-    Value tile = e.at(base, e.mulC(unit, bytes));
-    int64_t count = tiles.getPaired() ? 2 : 1;
-    for (int64_t i = 0; i < count; ++i)
-      map.map(
-          body.getArgument(i),
-          kernel->build(e, TileOperands{e.at(tile, i * (bytes / count)),
-                                        activation, int64_t(tiles.getCols()),
-                                        int64_t(tiles.getGroup()), xGroup}));
-    map.map(body.getArgument(count), e.mulC(unit, kLanes));
-    for (Operation &op : body) {
-      e.loc = op.getLoc();
-      ok &= succeeded(lowerEpilogueOp(e, op));
+  // Some units side by side, then the epilogue of each.
+  auto emitUnits = [&](ArrayRef<Value> together) {
+    const int64_t n = together.size();
+    auto dots = [&](Value i) {
+      SmallVector<Value> addresses;
+      for (Value unit : together)
+        addresses.push_back(e.at(
+            base, e.add(e.mulC(unit, bytes), e.mulC(i, bytes / perUnit))));
+      return kernel->build(
+          e, TileOperands{addresses, activation, int64_t(tiles.getCols()),
+                          int64_t(tiles.getGroup()), xGroup,
+                          int64_t(tiles.getAhead().value_or(0))});
+    };
+    // Both tiles of a pair by the same instructions: hardware prefetchers learn
+    // what each of these reads, and would lose track every other tile.
+    SmallVector<Value> sums(perUnit * n, e.zero16());
+    if (perUnit == 1)
+      sums = dots(e.c(0));
+    else
+      sums = e.reduce(e.c(0), e.c(2), 1, sums, [&](Value i, ValueRange before) {
+        SmallVector<Value> next(before.drop_front(n));
+        next.append(dots(i));
+        return next;
+      });
+    for (auto [at, unit] : llvm::enumerate(together)) {
+      for (int64_t i = 0; i < perUnit; ++i)
+        map.map(body.getArgument(i), sums[i * n + at]);
+      map.map(body.getArgument(perUnit), e.mulC(unit, kLanes));
+      for (Operation &op : body) {
+        e.loc = op.getLoc();
+        ok &= succeeded(lowerEpilogueOp(e, op));
+      }
     }
-  });
+  };
+  Value rest = lo;
+  if (kernel->streams == 2) {
+    Value half = e.divC(e.sub(e.umax(hi, lo), lo), 2);
+    e.loop(e.c(0), half, 1, [&](Value i) {
+      Value first = e.add(lo, i);
+      emitUnits({first, e.add(first, half)});
+    });
+    rest = e.add(lo, e.mulC(half, 2));
+  }
+  e.loop(rest, hi, 1, [&](Value unit) { emitUnits(unit); });
   return success(ok);
 }
 

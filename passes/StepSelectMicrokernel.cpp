@@ -44,6 +44,9 @@ struct StepSelectMicrokernel
         return WalkResult::interrupt();
       }
       tiles.setKernel(kernel);
+      bool stream = mlir::isa<step::QVecType>(tiles.getActivation().getType());
+      tiles.setAhead(stream && ahead ? std::optional(int64_t(ahead))
+                                     : std::nullopt);
       return WalkResult::advance();
     });
     if (result.wasInterrupted())

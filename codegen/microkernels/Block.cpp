@@ -7,6 +7,8 @@
 //
 // The layout is that of !step.block: four tokens side by side, word by word, so
 // that a block kernel finds the same columns of its four tokens in one line.
+// Int8 activations have 128 added, which makes them unsigned, and their sums are
+// negated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,9 +39,12 @@ void sparkc::emitPut(Emitter &e, Value x, int64_t size, int64_t group,
     });
   };
   auto same = [](Value word) { return word; };
-  copy(0, 0, quad.words, same);
   if (!group)
-    return;
+    return copy(0, 0, quad.words, same);
+  copy(0, 0, quad.words, [&](Value word) {
+    return Value(arith::XOrIOp::create(e.b, e.loc, word,
+                                       e.c(e.i32(), int32_t(0x80808080))));
+  });
   QVecLayout qvec(size, group);
   copy(qvec.scales, quad.scales, qvec.groups, same);
   copy(qvec.sums, quad.sums, qvec.groups, [&](Value sum) {

@@ -77,8 +77,9 @@ static SmallVector<Value> emitProducts(Emitter &e, Layout layout, Value tile,
   return sums;
 }
 
-template <Layout layout> static Value dot(Emitter &e, const TileOperands &in) {
-  return emitProducts(e, layout, in.tile, in.cols, in.x, 4, 1, false)[0];
+template <Layout layout>
+static SmallVector<Value> dot(Emitter &e, const TileOperands &in) {
+  return emitProducts(e, layout, in.tiles.front(), in.cols, in.x, 4, 1, false);
 }
 
 /// `together` tokens of a quad at once: as many as there are registers for.
@@ -102,8 +103,8 @@ static void gemm(Emitter &e, const BlockOperands &in) {
 }
 
 static const TileKernel tiles[] = {
-    {"dot_f32", "tile16_f32", SPARKC_ISA_AVX2, dot<Layout::Tile16F32>},
-    {"dot_bf16", "tile16_bf16", SPARKC_ISA_AVX2, dot<Layout::Tile16BF16>},
+    {"dot_f32", "tile16_f32", SPARKC_ISA_AVX2, 1, dot<Layout::Tile16F32>},
+    {"dot_bf16", "tile16_bf16", SPARKC_ISA_AVX2, 1, dot<Layout::Tile16BF16>},
 };
 
 static const BlockKernel blocks[] = {

@@ -182,8 +182,9 @@ Value Emitter::stack(int64_t bytes) {
   return LLVM::AllocaOp::create(b, loc, ptr(), i8(), size, /*alignment=*/64u);
 }
 
-void Emitter::prefetch(Value address) {
-  LLVM::Prefetch::create(b, loc, address, /*rw=*/0, /*hint=*/3, /*cache=*/1);
+void Emitter::prefetch(Value address, bool toL2) {
+  LLVM::Prefetch::create(b, loc, address, /*rw=*/0, /*hint=*/toL2 ? 2 : 3,
+                         /*cache=*/1);
 }
 
 void Emitter::prefetchStream(Value i, int64_t iterations, int64_t lines) {
@@ -192,8 +193,7 @@ void Emitter::prefetchStream(Value i, int64_t iterations, int64_t lines) {
     return;
   Value at = this->at(stream, addC(mulC(i, lines * 64), streamed));
   for (int64_t line = 0; line < lines; ++line)
-    LLVM::Prefetch::create(b, loc, this->at(at, line * 64), /*rw=*/0,
-                           /*hint=*/2, /*cache=*/1);
+    prefetch(this->at(at, line * 64), /*toL2=*/true);
   streamed += bytes;
 }
 

@@ -116,7 +116,8 @@ public:
                     bool shared);
   /// 64-byte aligned room in the stack frame, made at the function's entry.
   mlir::Value stack(int64_t bytes);
-  void prefetch(mlir::Value address);
+  /// To the L1 cache, or only to the L2 cache.
+  void prefetch(mlir::Value address, bool toL2 = false);
   /// Called in iteration i < iterations of a prologue's loop: prefetches the
   /// next `lines` lines of the stream for it, as long as the limit allows, so
   /// that memory is busy before the first tile is read.

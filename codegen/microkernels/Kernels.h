@@ -52,25 +52,30 @@ void emitEmbed(Emitter &e, mlir::Value weight, llvm::StringRef layout,
 
 //===--- Dot.cpp, QuantizedDot.cpp ---------------------------------------===//
 
-/// A tile of 16 rows and the activation it is to be multiplied with.
+/// Tiles of 16 rows and the activation they are to be multiplied with.
 struct TileOperands {
-  mlir::Value tile;
+  llvm::ArrayRef<mlir::Value> tiles;
   /// Of a !step.vec, or of a !step.qvec in groups of `xGroup`.
   mlir::Value x;
   int64_t cols;
   /// Columns a scale; 0 for float layouts.
   int64_t group = 0, xGroup = 0;
+  /// Prefetch the line that lies so many bytes ahead of each; 0: none.
+  int64_t ahead = 0;
 };
 
-/// One tile times the activation: the accumulators.
-using TileDot = mlir::Value (*)(Emitter &e, const TileOperands &operands);
+/// Tiles times the activation: the accumulators of each.
+using TileDot = llvm::SmallVector<mlir::Value> (*)(
+    Emitter &e, const TileOperands &operands);
 
 /// A line of the table of tile kernels: which layout it reads, from which
-/// instruction set on, and the builder of its body.
+/// instruction set on, how many tiles it can read side by side, and the builder
+/// of its body, for any number of tiles up to that.
 struct TileKernel {
   const char *name;
   const char *layout;
   unsigned isa;
+  int64_t streams;
   TileDot build;
 };
 

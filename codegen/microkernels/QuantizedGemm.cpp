@@ -10,8 +10,14 @@
 //
 //   D = sum (code - zero) * x
 //
-// and then f = fma(scale * x_scale, float(D), f). A sum starts at -zero * sum x
-// instead of subtracting it at the end; integers do not mind.
+// and then f = fma(scale * x_scale, float(D), f). Here the zero point goes into
+// the codes when they are unpacked, and what makes activations unsigned into
+// the start of the sum, which is then the same for all tokens:
+//
+//   D = -128 sum w  +  sum w * (x + 128),  w = code - zero
+//
+// Codes of 8 bits less a zero point would not fit a byte: there w = code - 128,
+// and (128 - zero) * sum x is added to the start. Integers do not mind.
 //
 // Columns go in chunks. A chunk of three tiles is unpacked once to a panel that
 // stays in the L1 cache, one line of bytes for four columns, and all quads of
@@ -28,8 +34,12 @@
 using namespace mlir;
 using namespace sparkc;
 
-/// Columns of a chunk, at most: three tiles of it fill most of the L1 cache.
-static constexpr int64_t kChunk = 512;
+/// Columns of a chunk where groups are no longer than 64. The panel of three
+/// tiles, the activations that pass and f share the L1 cache.
+static constexpr int64_t kChunk = 256;
+/// Lines of each tile's next chunk to prefetch at every quad: all of them are
+/// there after 18 quads of 4-bit codes.
+static constexpr int64_t kPrefetchLines = 2;
 
 namespace {
 
@@ -45,19 +55,27 @@ public:
 
 private:
   // The panel: for each strip of `tilesAtOnce` tiles and each activation group
-  // the lines of codes, [column / 4][tile], then scales and zero points a tile.
+  // the lines of w, [column / 4][tile], then a line a tile each of scales, of
+  // starts, and of what is multiplied by sum x.
   int64_t groupLines() const { return in.xGroup / 4 * tilesAtOnce; }
-  int64_t groupBytes() const { return 64 * (groupLines() + 2 * tilesAtOnce); }
+  int64_t groupBytes() const {
+    return 64 * (groupLines() + (usesSums() ? 3 : 2) * tilesAtOnce);
+  }
   int64_t lineAt(int64_t column, int64_t tile) const {
     return 64 * (column / 4 * tilesAtOnce + tile);
   }
   int64_t scaleAt(int64_t tile) const { return 64 * (groupLines() + tile); }
-  int64_t zeroAt(int64_t tile) const {
+  int64_t startAt(int64_t tile) const {
     return 64 * (groupLines() + tilesAtOnce + tile);
   }
+  int64_t factorAt(int64_t tile) const {
+    return 64 * (groupLines() + 2 * tilesAtOnce + tile);
+  }
+  bool usesSums() const { return bits == 8; }
 
   void clear();
   void unpack(Value firstGroup, Value groups);
+  Value unpackGroup(Value lines, int64_t k, Value less, Value out);
   void multiply(Value strip, Value x, Value f, Value xGroup, Value count);
   SmallVector<Value> group(Value panel, Value xs, Value scales, Value sums,
                            ValueRange f);
@@ -84,6 +102,40 @@ void QuantizedGemm::clear() {
   });
 }
 
+/// One activation group, from column k of `lines` on: code - `less` to the lines
+/// at `out`. Returns the sum of the codes.
+Value QuantizedGemm::unpackGroup(Value lines, int64_t k, Value less,
+                                 Value out) {
+  VectorType wide = ints(kLanes);
+  Value pairs = e.c(wide, 0x00ff00ff);
+  auto both = [&](Value x, Value mask) -> Value {
+    return arith::AndIOp::create(e.b, e.loc, x, mask);
+  };
+  auto right = [&](Value x, int64_t by) -> Value {
+    return arith::ShRUIOp::create(e.b, e.loc, x, e.c(wide, by));
+  };
+  auto cast = [&](VectorType type, Value x) -> Value {
+    return vector::BitCastOp::create(e.b, e.loc, type, x);
+  };
+  Value lessBytes =
+      cast(bytes(4 * kLanes), e.mul(less, e.c(wide, 0x01010101)));
+  // As many codes as fit are added byte by byte, then in 16 bits.
+  const int64_t fit = 255 / ((1 << bits) - 1);
+  Value inBytes, inWords = e.c(wide, 0);
+  int64_t added = 0;
+  columns(lines, k, in.xGroup, 1, [&](int64_t i, int64_t, Value codes) {
+    Value w = arith::SubIOp::create(e.b, e.loc, cast(bytes(4 * kLanes), codes),
+                                    lessBytes);
+    e.store(cast(wide, w), e.at(out, lineAt(i, 0)), false, 64);
+    inBytes = added++ % fit ? e.add(inBytes, codes) : codes;
+    if (added % fit && i + 4 < in.xGroup)
+      return;
+    inWords = e.add(inWords, e.add(both(inBytes, pairs),
+                                   both(right(inBytes, 8), pairs)));
+  });
+  return e.add(both(inWords, e.c(wide, 0xffff)), right(inWords, 16));
+}
+
 /// Groups [firstGroup, firstGroup + groups) of the tiles, to the panel.
 void QuantizedGemm::unpack(Value firstGroup, Value groups) {
   e.loop(e.c(0), e.c(kBlockTiles), 1, [&](Value tile) {
@@ -98,18 +150,23 @@ void QuantizedGemm::unpack(Value firstGroup, Value groups) {
           packed, e.mulC(e.divC(index, kBatchGroups), matrix.batchBytes()));
       Value inBatch = e.remC(index, kBatchGroups);
       Value scale = scales(batch, inBatch), zero = zeros(batch, inBatch);
+      // What is taken from each code.
+      Value less = usesSums() ? e.c(ints(kLanes), 128) : zero;
       Value lines =
           e.at(batch, e.addC(e.mulC(inBatch, 64 * matrix.groupLines()),
                              kBatchHeadBytes));
       for (int64_t part = 0; part < parts; ++part) {
         Value out =
             e.at(to, e.mulC(e.addC(e.mulC(g, parts), part), groupBytes()));
-        columns(lines, part * in.xGroup, in.xGroup, 1,
-                [&](int64_t i, int64_t, Value codes) {
-                  e.store(codes, e.at(out, lineAt(i, 0)), false, 64);
-                });
+        Value sum = unpackGroup(lines, part * in.xGroup, less, out);
         e.store(scale, e.at(out, scaleAt(0)), false, 64);
-        e.store(zero, e.at(out, zeroAt(0)), false, 64);
+        Value all = e.mul(less, e.c(ints(kLanes), in.xGroup));
+        e.store(e.mul(e.sub(all, sum), e.c(ints(kLanes), 128)),
+                e.at(out, startAt(0)), false, 64);
+        // Times the negated sum of the quad.
+        if (usesSums())
+          e.store(e.sub(zero, e.c(ints(kLanes), 128)), e.at(out, factorAt(0)),
+                  false, 64);
       }
     });
   });
@@ -120,26 +177,29 @@ SmallVector<Value> QuantizedGemm::group(Value panel, Value xs, Value scales,
                                         Value sums, ValueRange f) {
   int64_t n = tilesAtOnce * kQuad;
   SmallVector<Sums> d(n);
-  for (int64_t token = 0; token < kQuad; ++token) {
-    Value sum =
-        e.broadcast(e.load(e.i32(), e.at(sums, 4 * token), true), lanes());
+  for (int64_t token = 0; token < kQuad; ++token)
     for (int64_t tile = 0; tile < tilesAtOnce; ++tile)
       for (int64_t half = 0; half < halves(); ++half) {
-        Value zero = line(panel, zeroAt(tile), half, lanes());
-        d[tile * kQuad + token].push_back(pairs16(zero, sum));
+        Value start = line(panel, startAt(tile), half, lanes());
+        if (usesSums()) {
+          Value sum = e.load(e.i32(), e.at(sums, 4 * token), true);
+          start = e.add(start,
+                        pairs16(line(panel, factorAt(tile), half, lanes()),
+                                e.broadcast(sum, lanes())));
+        }
+        d[tile * kQuad + token].push_back(start);
       }
-  }
   for (int64_t k = 0; k < in.xGroup; k += 4)
     for (int64_t half = 0; half < halves(); ++half) {
-      SmallVector<Value> codes;
+      SmallVector<Value> w;
       for (int64_t tile = 0; tile < tilesAtOnce; ++tile)
-        codes.push_back(line(panel, lineAt(k, tile), half, lanes()));
+        w.push_back(line(panel, lineAt(k, tile), half, lanes()));
       for (int64_t token = 0; token < kQuad; ++token) {
         Value x = e.broadcast(
             e.load(e.i32(), e.at(xs, 4 * k + 4 * token), true), lanes());
         for (int64_t tile = 0; tile < tilesAtOnce; ++tile) {
           Value &sum = d[tile * kQuad + token][half];
-          sum = dot4(sum, codes[tile], x);
+          sum = dot4(sum, x, w[tile]);
         }
       }
     }
@@ -189,9 +249,24 @@ void QuantizedGemm::emit() {
     Value groups = e.umin(e.sub(e.c(matrix.groups()), first), e.c(chunk));
     unpack(first, groups);
     Value xGroup = e.mulC(first, parts), count = e.mulC(groups, parts);
+    // What is unpacked next: of these tiles, or of those behind them.
+    Value next = e.addC(first, chunk);
+    Value ahead = e.select(
+        e.cmp(arith::CmpIPredicate::ult, next, e.c(matrix.groups())),
+        e.mulC(e.divC(next, kBatchGroups), matrix.batchBytes()),
+        e.c(kBlockTiles * matrix.tileBytes()));
     e.loop(e.c(0), e.c(kBlockTiles / tilesAtOnce), 1, [&](Value strip) {
       Value from = e.at(panel, e.mulC(strip, stripBytes));
+      Value coming = e.at(
+          in.tiles,
+          e.add(ahead, e.mulC(strip, tilesAtOnce * matrix.tileBytes())));
       e.loop(e.c(0), in.quads, 1, [&](Value q) {
+        for (int64_t i = 0; i < tilesAtOnce * kPrefetchLines; ++i)
+          e.prefetch(e.at(coming, e.addC(e.mulC(q, 64 * kPrefetchLines),
+                                         i / kPrefetchLines *
+                                                 matrix.tileBytes() +
+                                             i % kPrefetchLines * 64)),
+                     /*toL2=*/true);
         multiply(from, e.at(in.x, e.mulC(q, quad.bytes)),
                  e.at(in.f, e.add(e.mulC(q, kQuad * in.fRow),
                                   e.mulC(strip, 64 * tilesAtOnce))),

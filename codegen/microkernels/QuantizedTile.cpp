@@ -62,7 +62,7 @@ void QuantizedTile::columns(Value lines, int64_t k, int64_t count,
 
 /// Without VNNI: pairs in 16 bits, then pairs of pairs. vpmaddubsw saturates
 /// for 8-bit codes, which are therefore widened, even and odd bytes apart.
-Value QuantizedTile::dot4AVX2(Value codes, Value x) {
+Value QuantizedTile::dot4AVX2(Value u, Value s) {
   VectorType words = e.vec(e.b.getI16Type(), 16);
   auto cast = [&](VectorType type, Value v) -> Value {
     return vector::BitCastOp::create(e.b, e.loc, type, v);
@@ -72,29 +72,29 @@ Value QuantizedTile::dot4AVX2(Value codes, Value x) {
   };
   if (bits < 8) {
     Value sums = e.intrinsic("llvm.x86.avx2.pmadd.ub.sw", words,
-                             {cast(bytes(32), codes), cast(bytes(32), x)});
+                             {cast(bytes(32), u), cast(bytes(32), s)});
     return pairs(sums, e.c(words, 1));
   }
   Value eight = e.c(words, 8);
-  Value codeWords = cast(words, codes), xWords = cast(words, x);
-  Value codeEven =
-      arith::AndIOp::create(e.b, e.loc, codeWords, e.c(words, 0x00ff));
-  Value codeOdd = arith::ShRUIOp::create(e.b, e.loc, codeWords, eight);
-  Value xEven = arith::ShRSIOp::create(
-      e.b, e.loc, arith::ShLIOp::create(e.b, e.loc, xWords, eight), eight);
-  Value xOdd = arith::ShRSIOp::create(e.b, e.loc, xWords, eight);
-  return e.add(pairs(codeEven, xEven), pairs(codeOdd, xOdd));
+  Value uWords = cast(words, u), sWords = cast(words, s);
+  Value uEven =
+      arith::AndIOp::create(e.b, e.loc, uWords, e.c(words, 0x00ff));
+  Value uOdd = arith::ShRUIOp::create(e.b, e.loc, uWords, eight);
+  Value sEven = arith::ShRSIOp::create(
+      e.b, e.loc, arith::ShLIOp::create(e.b, e.loc, sWords, eight), eight);
+  Value sOdd = arith::ShRSIOp::create(e.b, e.loc, sWords, eight);
+  return e.add(pairs(uEven, sEven), pairs(uOdd, sOdd));
 }
 
-Value QuantizedTile::dot4(Value sum, Value codes, Value x) {
+Value QuantizedTile::dot4(Value sum, Value u, Value s) {
   if (kind == Dot4::AVX2)
-    return e.add(sum, dot4AVX2(codes, x));
+    return e.add(sum, dot4AVX2(u, s));
   int64_t n = 4 * lanes();
-  Value codeBytes = vector::BitCastOp::create(e.b, e.loc, bytes(n), codes);
-  Value xBytes = vector::BitCastOp::create(e.b, e.loc, bytes(n), x);
+  Value uBytes = vector::BitCastOp::create(e.b, e.loc, bytes(n), u);
+  Value sBytes = vector::BitCastOp::create(e.b, e.loc, bytes(n), s);
   return e.intrinsic(kind == Dot4::VNNI512 ? "llvm.x86.avx512.vpdpbusd.512"
                                            : "llvm.x86.avx512.vpdpbusd.256",
-                     ints(lanes()), {sum, codeBytes, xBytes});
+                     ints(lanes()), {sum, uBytes, sBytes});
 }
 
 Value QuantizedTile::whole(const Sums &sums) {

@@ -51,8 +51,9 @@ protected:
   void columns(mlir::Value lines, int64_t k, int64_t count, int64_t parts,
                Use use);
 
-  /// sum + the four products of each lane.
-  mlir::Value dot4(mlir::Value sum, mlir::Value codes, mlir::Value x);
+  /// sum + the four products of each lane, of unsigned `u` and signed `s`. For
+  /// layouts below 8 bits one of them is below 64 in magnitude.
+  mlir::Value dot4(mlir::Value sum, mlir::Value u, mlir::Value s);
 
   /// The sum of two products of int16 in each lane.
   mlir::Value pairs16(mlir::Value x, mlir::Value y);
@@ -70,7 +71,7 @@ protected:
   unsigned bits;
 
 private:
-  mlir::Value dot4AVX2(mlir::Value codes, mlir::Value x);
+  mlir::Value dot4AVX2(mlir::Value u, mlir::Value s);
   mlir::Value mask(mlir::Value v, int64_t perByte);
   mlir::Value shift(mlir::Value v, int64_t left);
   mlir::Value either(mlir::Value x, mlir::Value y);

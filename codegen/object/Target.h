@@ -50,6 +50,10 @@ struct TargetSpec {
 /// does not know and for CPUs below x86-64-v3 (AVX2, FMA, F16C).
 llvm::Expected<TargetSpec> resolveTarget(llvm::StringRef mcpu);
 
+/// How many bytes ahead of its reading a step should prefetch weights on
+/// \p cpu (an LLVM CPU name); 0: not at all.
+int64_t prefetchDistance(llvm::StringRef cpu);
+
 /// A code generator for \p spec: x86-64 Linux ELF, position-independent, small
 /// code model, no floating-point contraction.
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>>

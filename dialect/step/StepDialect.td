@@ -75,8 +75,8 @@ def Step_Block : Step_Type<"Block", "block"> {
   let summary = "The activations of a block of tokens, four by four";
   let description = [{
     `size` elements a token, padded with 0 to the next multiple of 128, in
-    groups of int8 as in !step.qvec, or floats where `group` is 0. Four tokens
-    are interleaved by words of 4 bytes (4 codes or 1 float): word w of token t
+    groups of bytes as in !step.qvec, but with 128 added to each code (0 to
+    255), or floats where `group` is 0. Four tokens are interleaved by words of 4 bytes (4 codes or 1 float): word w of token t
     of a quad is at byte 16 w + 4 t of it. Then, in integer blocks, 4 float
     scales a group and 4 words a group that hold minus the sum of the group's
     codes as int16 and 0; each part is on a multiple of 64 bytes.

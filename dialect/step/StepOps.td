@@ -460,6 +460,9 @@ def Step_TilesOp : Step_Op<"tiles", [SingleBlock, NoTerminator,
     the weights' `group`. A prefill takes a !step.block of either: each token's
     accumulators, and what the body does with them, are those of its step.
 
+    `ahead`: how many bytes before it reads a line of an integer layout for one
+    token a thread prefetches it; it reads two halves of its units side by side.
+
     The body is the epilogue: it gets the accumulators of the tile (of both
     tiles where the run is `paired`) and the number j of the first lane.
 
@@ -473,11 +476,13 @@ def Step_TilesOp : Step_Op<"tiles", [SingleBlock, NoTerminator,
   }];
   let arguments = (ins AnyTypeOf<[Step_Vec, Step_QVec, Step_Block]>:$activation,
                        I64Attr:$offset, StrAttr:$layout, I64Attr:$cols, I64Attr:$group, I64Attr:$units,
-                       UnitAttr:$paired, OptionalAttr<StrAttr>:$kernel);
+                       UnitAttr:$paired, OptionalAttr<StrAttr>:$kernel,
+                       OptionalAttr<I64Attr>:$ahead);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $activation `at` $offset `layout` $layout `cols` $cols `group` $group
-    `units` $units (`paired` $paired^)? (`kernel` $kernel^)? $body attr-dict
+    `units` $units (`paired` $paired^)? (`kernel` $kernel^)? (`ahead` $ahead^)?
+    $body attr-dict
     `:` type($activation)
   }];
   let hasRegionVerifier = 1;

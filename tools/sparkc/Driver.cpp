@@ -203,6 +203,7 @@ llvm::Error Compilation::runStages() {
     if (llvm::Error error = runPipeline("codegen", [&](OpPassManager &pm) {
           CodegenPipelineOptions codegen;
           codegen.isa = isaName(target.isa).str();
+          codegen.ahead = prefetchDistance(target.cpu);
           codegen.sanitizeThread = options.sanitizeThread;
           buildCodegenPipeline(pm, codegen);
         }))
