@@ -273,6 +273,21 @@ SPARKC_API sparkc_status sparkc_prefill(sparkc_session *session,
 SPARKC_API sparkc_status sparkc_decode(sparkc_session *session, int32_t token,
                                        float *logits);
 
+/**
+ * Makes the sequence exactly these n >= 1 tokens, whatever it was before;
+ * `logits` are those after the last (NULL: none). What the session holds of
+ * them stays: only what follows the common prefix is computed, or all of it
+ * once the sliding layers' rings have lost what that needs (the last token at
+ * least, if logits are asked for). Either way the bits are those of a fresh
+ * session. `kept` (NULL: not told) gets the number of tokens that were not
+ * computed again. So a host can hand over each state of a conversation as a
+ * whole and pay for what is new. A cancelled call may be repeated: it goes on
+ * where it was. The tokens may be those of sparkc_session_tokens.
+ */
+SPARKC_API sparkc_status sparkc_prompt(sparkc_session *session,
+                                       const int32_t *tokens, size_t n,
+                                       float *logits, size_t *kept);
+
 /** Empties the sequence. */
 SPARKC_API sparkc_status sparkc_reset(sparkc_session *session);
 
