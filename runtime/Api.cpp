@@ -144,6 +144,14 @@ sparkc_status sparkc_decode(sparkc_session *session, int32_t token,
   return on(session, [&](Session &s) { return s.decode(token, logits); });
 }
 
+sparkc_status sparkc_prompt(sparkc_session *session, const int32_t *tokens,
+                            size_t n, float *logits, size_t *kept) {
+  size_t unwanted;
+  return on(session, [&](Session &s) {
+    return s.prompt(tokens, n, logits, kept ? *kept : unwanted);
+  });
+}
+
 sparkc_status sparkc_reset(sparkc_session *session) {
   return on(session, [](Session &s) { return s.reset(); });
 }

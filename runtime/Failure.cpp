@@ -76,6 +76,8 @@ extern "C" const char *sparkc_status_string(sparkc_status status) {
     return "context full";
   case SPARKC_EMPTY_PROMPT:
     return "empty prompt";
+  case SPARKC_NO_CHAT_TEMPLATE:
+    return "the model has no chat template that is known";
   case SPARKC_NO_TOKENIZER:
     return "the model has no tokenizer";
   case SPARKC_CANCELLED:

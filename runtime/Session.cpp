@@ -111,8 +111,8 @@ Failure Session::checkIdle() const {
   return success();
 }
 
-Failure Session::checkTokens(const int32_t *tokens, size_t n, uint32_t flags,
-                             const float *logits) const {
+Failure Session::checkTokens(size_t at, const int32_t *tokens, size_t n,
+                             uint32_t flags, const float *logits) const {
   if (Failure failure = checkIdle())
     return failure;
   if (flags & ~uint32_t(SPARKC_PREFILL_ALL_LOGITS))
@@ -123,10 +123,10 @@ Failure Session::checkTokens(const int32_t *tokens, size_t n, uint32_t flags,
     return fail(SPARKC_EMPTY_PROMPT, "no tokens were given");
   if (!tokens)
     return fail(SPARKC_INVALID_ARGUMENT, "tokens is null");
-  if (n > limit - position())
+  if (n > limit - at)
     return fail(SPARKC_CONTEXT_FULL,
                 "%zu tokens at position %zu; the context has room for %zu", n,
-                position(), limit);
+                at, limit);
   uint32_t vocab = model->descriptor().vocab;
   for (size_t i = 0; i < n; ++i)
     if (tokens[i] < 0 || uint32_t(tokens[i]) >= vocab)
@@ -166,7 +166,7 @@ void Session::setWait(uint32_t n_threads) {
 
 Failure Session::prefill(const int32_t *tokens, size_t n, uint32_t flags,
                          float *logits) {
-  if (Failure failure = checkTokens(tokens, n, flags, logits))
+  if (Failure failure = checkTokens(position(), tokens, n, flags, logits))
     return failure;
   if (Failure failure = checkProfile(n))
     return failure;
@@ -205,7 +205,7 @@ Failure Session::prefill(const int32_t *tokens, size_t n, uint32_t flags,
 }
 
 Failure Session::decode(int32_t token, float *logits) {
-  if (Failure failure = checkTokens(&token, 1, 0, logits))
+  if (Failure failure = checkTokens(position(), &token, 1, 0, logits))
     return failure;
   if (Failure failure = checkProfile(1))
     return failure;
@@ -246,12 +246,35 @@ Failure Session::rewind(size_t kept) {
   return failure;
 }
 
+Failure Session::prompt(const int32_t *tokens, size_t n, float *logits,
+                        size_t &kept) {
+  if (Failure failure = checkTokens(0, tokens, n, 0, logits))
+    return failure;
+  // Only a token that is computed has logits.
+  const size_t most = std::min(position(), logits ? n - 1 : n);
+  const auto held = history.begin();
+  size_t common = std::mismatch(held, held + most, tokens).first - held;
+  if (!ring.serves(common))
+    common = 0;
+  if (Failure failure = checkProfile(n - common))
+    return failure;
+  // A copy: the tokens may be the session's own.
+  const std::vector<int32_t> rest(tokens + common, tokens + n);
+  history.reserve(n);
+  history.resize(common);
+  if (common == 0)
+    ring.clear();
+  kept = common;
+  return rest.empty() ? success()
+                      : prefill(rest.data(), rest.size(), 0, logits);
+}
+
 Failure Session::spmdBegin(const int32_t *tokens, size_t n, uint32_t flags,
                            float *logits, uint32_t n_threads,
                            sparkc_spmd &job) {
   const bool profile = flags & SPARKC_SPMD_PROFILE;
   flags &= ~uint32_t(SPARKC_SPMD_PROFILE);
-  if (Failure failure = checkTokens(tokens, n, flags, logits))
+  if (Failure failure = checkTokens(position(), tokens, n, flags, logits))
     return failure;
   const sparkc_entry &entry = model->entry();
   if (n_threads == 0 || n_threads > maxThreads)

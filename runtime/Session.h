@@ -33,6 +33,8 @@ public:
   Failure prefill(const int32_t *tokens, size_t n, uint32_t flags,
                   float *logits);
   Failure decode(int32_t token, float *logits);
+  /// Makes the sequence these tokens; `kept` of them were not computed again.
+  Failure prompt(const int32_t *tokens, size_t n, float *logits, size_t &kept);
   Failure reset();
   Failure rewind(size_t kept);
   Failure setThreads(uint32_t n);
@@ -57,8 +59,9 @@ public:
 
 private:
   Failure checkIdle() const;
-  Failure checkTokens(const int32_t *tokens, size_t n, uint32_t flags,
-                      const float *logits) const;
+  /// Whether tokens [n] may follow the first `at` of the sequence.
+  Failure checkTokens(size_t at, const int32_t *tokens, size_t n,
+                      uint32_t flags, const float *logits) const;
   /// Points ctx at history[pos, pos + n).
   void fillCtx(size_t pos, size_t n, uint32_t flags, float *logits);
   void setWait(uint32_t n_threads);

@@ -5,18 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/Failure.h"
-#include "runtime/Model.h"
+#include "runtime/TextOf.h"
 #include "runtime/text/Decoder.h"
-#include "runtime/text/ModelText.h"
 #include "runtime/text/Sampler.h"
 
 #include <algorithm>
 #include <cstring>
 
 using namespace sparkc;
-
-using TextPtr = std::shared_ptr<const ModelText>;
 
 struct sparkc_decoder {
   sparkc_decoder(TextPtr text, bool showSpecial)
@@ -31,8 +27,7 @@ struct sparkc_sampler {
   Sampler sampler;
 };
 
-/// The text side of a model, built by the first call that asks for it.
-static Failure textOf(const sparkc_model *handle, TextPtr &text) {
+Failure sparkc::textOf(const sparkc_model *handle, TextPtr &text) {
   if (!handle)
     return fail(SPARKC_INVALID_ARGUMENT, "the model is NULL");
   const Model &model = *handle->impl;
@@ -115,8 +110,7 @@ extern "C" sparkc_status sparkc_tokenize(const sparkc_model *model,
         std::string why;
         if (!side->tokenizer->encode({text, bytes}, options, ids, why))
           return fail(SPARKC_INVALID_ARGUMENT, "%s", why.c_str());
-        *n_tokens = ids.size();
-        std::copy_n(ids.begin(), std::min(capacity, ids.size()), tokens);
+        giveTokens(ids, tokens, capacity, n_tokens);
         return success();
       }),
       error);

@@ -105,6 +105,7 @@ typedef enum sparkc_status {
   SPARKC_CANCELLED = 12,    /**< the host's progress callback said so */
   SPARKC_CORRUPT = 13,      /**< contents do not have their checksum */
   SPARKC_INTERNAL = 14,     /**< a fault in sparkc itself */
+  SPARKC_NO_CHAT_TEMPLATE = 15, /**< the model has none, or an unknown one */
   /** No status: gives the type room for those of later versions. */
   SPARKC_STATUS_LAST = 0x7fffffff
 } sparkc_status;
@@ -272,6 +273,21 @@ SPARKC_API sparkc_status sparkc_prefill(sparkc_session *session,
 /** Appends one token; `logits` [vocab] are those of the next (NULL: none). */
 SPARKC_API sparkc_status sparkc_decode(sparkc_session *session, int32_t token,
                                        float *logits);
+
+/**
+ * Makes the sequence exactly these n >= 1 tokens, whatever it was before;
+ * `logits` are those after the last (NULL: none). What the session holds of
+ * them stays: only what follows the common prefix is computed, or all of it
+ * once the sliding layers' rings have lost what that needs (the last token at
+ * least, if logits are asked for). Either way the bits are those of a fresh
+ * session. `kept` (NULL: not told) gets the number of tokens that were not
+ * computed again. So a host can hand over each state of a conversation as a
+ * whole and pay for what is new. A cancelled call may be repeated: it goes on
+ * where it was. The tokens may be those of sparkc_session_tokens.
+ */
+SPARKC_API sparkc_status sparkc_prompt(sparkc_session *session,
+                                       const int32_t *tokens, size_t n,
+                                       float *logits, size_t *kept);
 
 /** Empties the sequence. */
 SPARKC_API sparkc_status sparkc_reset(sparkc_session *session);
@@ -528,6 +544,91 @@ SPARKC_API void sparkc_sampler_destroy(sparkc_sampler *sampler);
 SPARKC_API sparkc_status sparkc_sample(sparkc_sampler *sampler,
                                        const float *logits, size_t vocab,
                                        int32_t *token);
+
+/*===----------------------------------------------------------------------===*
+ * Chat
+ *===----------------------------------------------------------------------===*/
+
+/*
+ * A chat is a sequence of tokens like any other; these calls write the markup
+ * between its turns, as the model's own chat template would, to the byte. The
+ * template is a program (Jinja); it is not run but recognised, and a model with
+ * one that is not known here is refused rather than talked to in another
+ * model's markup.
+ *
+ *     // the conversation so far, as tokens: what was rendered and sampled
+ *     sparkc_message turn = {.role = SPARKC_ROLE_USER, .content = "Hello!"};
+ *     sparkc_chat_options how = {.struct_size = sizeof how};
+ *     sparkc_chat_tokenize(model, &turn, 1, &how, tokens, room, &n, &why);
+ *     sparkc_prompt(session, tokens, n, logits, NULL);
+ *     // sample and sparkc_decode until sparkc_token_is_eos; keep the tokens
+ *     how.flags = SPARKC_CHAT_CONTINUE; // the next turns: append
+ *     sparkc_chat_tokenize(model, &next, 1, &how, tokens + n, ...);
+ *
+ * An answer begins with its reasoning, up to the token "</think>", if it was
+ * asked to think. Keeping the sampled tokens, rather than rendering the whole
+ * conversation anew, is what lets sparkc_prompt compute new turns only: text
+ * that is tokenized again need not give the tokens that were sampled.
+ */
+
+typedef enum sparkc_role {
+  SPARKC_ROLE_SYSTEM = 0,
+  SPARKC_ROLE_USER = 1,
+  SPARKC_ROLE_ASSISTANT = 2,
+  SPARKC_ROLE_TOOL = 3 /**< the result of a tool call; some in a row: a turn */
+} sparkc_role;
+
+typedef struct sparkc_tool_call {
+  const char *name;
+  const char *arguments; /**< a JSON object; NULL: {} */
+} sparkc_tool_call;
+
+/** One message. Strings are UTF-8, NULL is the empty one. What looks like
+ *  markup in them stays text. */
+typedef struct sparkc_message {
+  uint32_t role;                 /**< sparkc_role */
+  uint32_t n_calls;              /**< of an assistant */
+  const char *content;           /**< what was said, or what a tool gave */
+  const char *reasoning;         /**< of an assistant */
+  const sparkc_tool_call *calls; /**< of an assistant */
+} sparkc_message;
+
+enum sparkc_chat_flags {
+  /** The messages follow an answer: end its turn, and write no first block. */
+  SPARKC_CHAT_CONTINUE = 1u << 0,
+  /** End after the last message, not where an answer is to begin. */
+  SPARKC_CHAT_NO_ANSWER = 1u << 1
+};
+
+typedef enum sparkc_thinking {
+  SPARKC_THINKING_DEFAULT = 0, /**< the template's */
+  SPARKC_THINKING_ON = 1,
+  SPARKC_THINKING_OFF = 2
+} sparkc_thinking;
+
+typedef struct sparkc_chat_options {
+  size_t struct_size;
+  uint32_t flags;           /**< sparkc_chat_flags */
+  uint32_t thinking;        /**< sparkc_thinking, of the answer to come */
+  const char *const *tools; /**< n_tools JSON objects: name, description, ... */
+  size_t n_tools;
+  /** A template by its name, whatever the model says: "spark" is that of the
+   *  published models, "spark-tiny" that of the example. NULL: the model's. */
+  const char *template_name;
+} sparkc_chat_options;
+
+/**
+ * Writes the tokens of n_messages messages, as sparkc_tokenize does those of a
+ * text. They begin with the BOS that belongs to the first turn: no other one is
+ * to be added. A first message of the system joins the block that every
+ * conversation begins with. SPARKC_NO_CHAT_TEMPLATE if the model has no
+ * template or one that is not known; SPARKC_FORMAT if its tokenizer lacks the
+ * template's tokens; SPARKC_INVALID_ARGUMENT for what the template cannot say.
+ */
+SPARKC_API sparkc_status sparkc_chat_tokenize(
+    const sparkc_model *model, const sparkc_message *messages,
+    size_t n_messages, const sparkc_chat_options *options, int32_t *tokens,
+    size_t capacity, size_t *n_tokens, sparkc_error *error);
 
 #ifdef __cplusplus
 }

@@ -45,9 +45,19 @@ std::optional<ChatTemplate> ChatTemplate::recognise(std::string_view jinja,
     break;
   }
   error = jinja.empty()
-              ? "the model has no chat template: give it a prompt (-p)"
-              : "the model's chat template is not one that sparkc knows "
-                "(Spark-X2.5's): write its markup into a prompt (-p)";
+              ? "the model has no chat template: name one (spark), or write "
+                "a prompt with its markup"
+              : "the model's chat template is not one that is known here "
+                "(Spark-X2.5's): name one to use all the same (spark), or "
+                "write a prompt with its markup";
+  return std::nullopt;
+}
+
+std::optional<ChatTemplate> ChatTemplate::named(std::string_view name) {
+  if (name == "spark")
+    return ChatTemplate(Variant::Spark);
+  if (name == "spark-tiny")
+    return ChatTemplate(Variant::Small);
   return std::nullopt;
 }
 
@@ -99,30 +109,37 @@ public:
   Writer(std::vector<ChatPiece> &pieces, std::string &error)
       : pieces(pieces), error(error) {}
 
-  void markup(std::string_view text) { put(text, true); }
-  void content(std::string_view text) { put(text, false); }
+  /// One token.
+  void markup(const char *name) { pieces.push_back({name, true}); }
+  void text(std::string_view text) {
+    if (text.empty())
+      return;
+    if (pieces.empty() || pieces.back().markup)
+      pieces.push_back({std::string(), false});
+    pieces.back().text += text;
+  }
 
   void beginTurn(const char *role) {
-    markup("<｜start▁of▁sentence｜><|");
+    markup("<｜start▁of▁sentence｜>");
     markup(role);
-    markup("|>");
   }
   void endTurn() { markup("<｜end▁of▁sentence｜>"); }
 
   bool tools(const std::vector<std::string> &functions) {
     if (functions.empty())
       return true;
-    markup("## Tools\nYou have access to the following functions:\n<tools>");
-    for (const std::string &text : functions) {
+    text("## Tools\nYou have access to the following functions:\n<tools>");
+    for (const std::string &described : functions) {
       OrderedJson function;
-      if (!parseObject(text, function))
+      if (!parseObject(described, function))
         return fail("a tool is not a JSON object");
-      std::string out;
-      appendJson(out, function);
-      markup("\n");
-      content(out);
+      auto inner = function.find("function");
+      std::string out = "\n";
+      appendJson(out, inner != function.end() && inner->is_object() ? *inner
+                                                                   : function);
+      text(out);
     }
-    markup("\n</tools>");
+    text("\n</tools>");
     return true;
   }
 
@@ -132,7 +149,7 @@ public:
       if (!parseObject(call.arguments, arguments))
         return fail("the arguments of a tool call are not a JSON object");
       markup("<tool_call>");
-      content(call.name);
+      text(call.name);
       for (const auto &[key, value] : arguments.items()) {
         std::string out;
         if (value.is_string())
@@ -140,9 +157,10 @@ public:
         else
           appendJson(out, value);
         markup("<arg_key>");
-        content(key);
-        markup("</arg_key><arg_value>");
-        content(out);
+        text(key);
+        markup("</arg_key>");
+        markup("<arg_value>");
+        text(out);
         markup("</arg_value>");
       }
       markup("</tool_call>");
@@ -156,14 +174,6 @@ public:
   }
 
 private:
-  void put(std::string_view text, bool isMarkup) {
-    if (text.empty())
-      return;
-    if (pieces.empty() || pieces.back().markup != isMarkup)
-      pieces.push_back({std::string(), isMarkup});
-    pieces.back().text += text;
-  }
-
   std::vector<ChatPiece> &pieces;
   std::string &error;
 };
@@ -182,16 +192,20 @@ bool ChatTemplate::render(const std::vector<ChatMessage> &messages,
   if (small && !options.tools.empty())
     return out.fail("the model's chat template has no tools");
 
-  out.beginTurn("System");
-  out.markup("\nyou are a helpful assistant.");
-  if (!out.tools(options.tools))
-    return false;
-  const ChatMessage &first = messages[0];
-  if (first.role == ChatRole::System && (small || !first.content.empty())) {
-    out.markup("\n\n");
-    out.content(first.content);
+  if (options.continuation) {
+    if (!options.tools.empty())
+      return out.fail("tools stand in a conversation's first block");
+    out.endTurn();
+  } else {
+    out.beginTurn("<|System|>");
+    out.text("\nyou are a helpful assistant.");
+    if (!out.tools(options.tools))
+      return false;
+    const ChatMessage &first = messages[0];
+    if (first.role == ChatRole::System && (small || !first.content.empty()))
+      out.text("\n\n" + first.content);
+    out.endTurn();
   }
-  out.endTurn();
 
   for (size_t i = 0; i < messages.size(); ++i) {
     const ChatMessage &message = messages[i];
@@ -200,24 +214,23 @@ bool ChatTemplate::render(const std::vector<ChatMessage> &messages,
     };
     switch (message.role) {
     case ChatRole::System:
-      if (i == 0)
+      if (i == 0 && !options.continuation)
         continue; // stands in the first block
-      out.beginTurn("System");
-      out.markup("\n");
-      out.content(message.content);
+      out.beginTurn("<|System|>");
+      out.text("\n" + message.content);
       break;
     case ChatRole::User:
-      out.beginTurn("User");
-      out.content(message.content);
+      out.beginTurn("<|User|>");
+      out.text(message.content);
       break;
     case ChatRole::Assistant:
-      out.beginTurn("Bot");
+      out.beginTurn("<|Bot|>");
       if (!small && !message.reasoning.empty()) {
         out.markup("<think>");
-        out.content(message.reasoning);
+        out.text(message.reasoning);
       }
       out.markup("</think>");
-      out.content(message.content);
+      out.text(message.content);
       if (small && !message.calls.empty())
         return out.fail("the model's chat template has no tools");
       if (!out.calls(message.calls))
@@ -228,9 +241,9 @@ bool ChatTemplate::render(const std::vector<ChatMessage> &messages,
         return out.fail("the model's chat template has no tools");
       // Results that follow each other share a turn.
       if (i == 0 || !isTool(i - 1))
-        out.beginTurn("Tool");
+        out.beginTurn("<|Tool|>");
       out.markup("<tool_response>");
-      out.content(message.content);
+      out.text(message.content);
       out.markup("</tool_response>");
       if (isTool(i + 1))
         continue;
@@ -239,7 +252,7 @@ bool ChatTemplate::render(const std::vector<ChatMessage> &messages,
     out.endTurn();
   }
   if (options.generationPrompt) {
-    out.beginTurn("Bot");
+    out.beginTurn("<|Bot|>");
     out.markup(options.thinking.value_or(thinksByDefault()) ? "<think>"
                                                             : "</think>");
   }

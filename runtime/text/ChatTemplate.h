@@ -42,13 +42,17 @@ struct ChatMessage {
 };
 
 struct ChatOptions {
+  /// The messages follow an answer: end its turn, in place of a first block.
+  bool continuation = false;
   bool generationPrompt = true;   ///< end where the assistant begins
   std::optional<bool> thinking;   ///< not given: the template's default
-  std::vector<std::string> tools; ///< JSON objects: name, description, ...
+  /// JSON objects: name, description, parameters; or one with such a one as
+  /// its "function".
+  std::vector<std::string> tools;
 };
 
-/// A stretch of a prompt. Only markup may hold special tokens: what a user or
-/// a tool wrote is text, even if it looks like markup.
+/// A stretch of a prompt: the name of one token, which is markup, or text. What
+/// a user or a tool wrote is text, even if it looks like markup.
 struct ChatPiece {
   std::string text;
   bool markup;
@@ -60,6 +64,9 @@ public:
   /// if it is not known. Its comments and white space do not matter.
   static std::optional<ChatTemplate> recognise(std::string_view jinja,
                                                std::string &error);
+
+  /// The template that has this name: "spark", "spark-tiny".
+  static std::optional<ChatTemplate> named(std::string_view name);
 
   /// The template of the published models.
   static ChatTemplate spark() { return ChatTemplate(Variant::Spark); }

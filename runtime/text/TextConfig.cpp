@@ -129,10 +129,17 @@ bool sparkc::readTokenizerConfig(std::string_view json, TokenizerConfig &config,
       !readTokenText(root, "eos_token", config.eos, error) ||
       !readTokenText(root, "pad_token", config.pad, error))
     return false;
-  // A list of named templates is left to the chat, which needs one of them.
   const Json *chat = find(root, {"chat_template"});
-  if (chat && chat->is_string())
-    config.chatTemplate = chat->get<std::string>();
+  // Of a list of named ones, that which is for any chat.
+  const Json *given = chat && chat->is_string() ? chat : nullptr;
+  if (chat && chat->is_array())
+    for (const Json &named : *chat) {
+      const Json *name = find(named, {"name"});
+      if (name && *name == "default")
+        given = find(named, {"template"});
+    }
+  if (given && given->is_string())
+    config.chatTemplate = given->get<std::string>();
   return true;
 }
 

@@ -10,15 +10,13 @@ faithful  an unquantized build of spark-tiny's 4-bit export has the perplexity o
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 import json
-import pathlib
 import shutil
 import sys
-import tempfile
 
 import numpy as np
 
-from harness import (GOLDEN, SPARK_TINY, Failures, compile_model, expect_error,
-                     read_model, to_float64, tool, write_safetensors)
+from harness import (GOLDEN, SPARK_TINY, compile_model, expect_error, read_model, run_parts,
+                     to_float64, tool, write_safetensors)
 from packed import read_weights
 
 ATTENTION = ("q_k_v_proj", "g_proj", "out_proj")
@@ -142,13 +140,5 @@ def faithful(failures, folder):
 CHECKS = {"export": export, "faithful": faithful}
 
 
-def main():
-    failures = Failures()
-    for name in sys.argv[1:] or CHECKS:
-        with tempfile.TemporaryDirectory() as folder:
-            CHECKS[name](failures, pathlib.Path(folder))
-    return failures.finish()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_parts(CHECKS, __doc__))

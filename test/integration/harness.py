@@ -80,6 +80,20 @@ class Failures:
         return 1 if self.failed else 0
 
 
+def run_parts(parts, usage):
+    """Runs the parts that the command line names, or all of them: each is called
+    with the Failures and a folder of its own. Exit status for sys.exit."""
+    names = sys.argv[1:] or list(parts)
+    unknown = [name for name in names if name not in parts]
+    if unknown:
+        sys.exit(f"{pathlib.Path(sys.argv[0]).name}: error: unknown part '{unknown[0]}'\n{usage}")
+    failures = Failures()
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            parts[name](failures, pathlib.Path(folder))
+    return failures.finish()
+
+
 #--- Tools --------------------------------------------------------------------
 def tool(name, *arguments, ok=True):
     """Runs a tool. With ok, anything but exit status 0 ends the test."""

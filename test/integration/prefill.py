@@ -8,13 +8,12 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import ctypes
 import pathlib
 import sys
-import tempfile
 
 import numpy as np
 
 import quantized
 import random_models
-from harness import BIN, GOLDEN, Failures, compile_model, run_logits
+from harness import BIN, GOLDEN, compile_model, run_logits, run_parts
 
 F, S = random_models.F, random_models.S
 
@@ -166,17 +165,5 @@ def calls(failures, folder):
 PARTS = {"schemes": schemes, "odd": odd, "isas": isas, "calls": calls}
 
 
-def main():
-    parts = sys.argv[1:] or list(PARTS)
-    unknown = [p for p in parts if p not in PARTS]
-    if unknown:
-        sys.exit(f"prefill.py: error: unknown part '{unknown[0]}'\n{__doc__}")
-    failures = Failures()
-    for part in parts:
-        with tempfile.TemporaryDirectory() as folder:
-            PARTS[part](failures, folder)
-    return failures.finish()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_parts(PARTS, __doc__))

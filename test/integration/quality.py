@@ -14,14 +14,12 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import concurrent.futures
 import ctypes
 import json
-import pathlib
 import sys
-import tempfile
 
 import numpy as np
 
-from harness import (BIN, GOLDEN, SPARK_TINY, Failures, compile_model, expect_error,
-                     run_logits, tool)
+from harness import (BIN, GOLDEN, SPARK_TINY, compile_model, expect_error, run_logits,
+                     run_parts, tool)
 
 TEXT = SPARK_TINY / "valid_dev.txt"
 VOCAB = 4096
@@ -229,13 +227,5 @@ CHECKS = {"eval": check_eval, "unquantized": check_unquantized,
           "positions": check_positions, "quantized": check_quantized}
 
 
-def main():
-    failures = Failures()
-    for name in sys.argv[1:] or CHECKS:
-        with tempfile.TemporaryDirectory() as folder:
-            CHECKS[name](failures, pathlib.Path(folder))
-    return failures.finish()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_parts(CHECKS, __doc__))

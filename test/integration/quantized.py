@@ -14,14 +14,13 @@ import json
 import pathlib
 import shutil
 import sys
-import tempfile
 
 import numpy as np
 
 import random_models
 import reference
 from dequantize import stored_name
-from harness import (Failures, compile_model, expect_error, read_model, run_logits, tool,
+from harness import (compile_model, expect_error, read_model, run_logits, run_parts, tool,
                      write_safetensors)
 from packed import DIRECTORY, PAYLOAD, read_weights, sections
 
@@ -334,13 +333,5 @@ PARTS = {f"schemes.{bits}": lambda failures, folder, bits=bits: check_schemes(fa
 PARTS.update(policies=check_policies, sizes=check_sizes, isas=check_isas, errors=check_errors)
 
 
-def main():
-    failures = Failures()
-    for part in sys.argv[1:] or PARTS:
-        with tempfile.TemporaryDirectory() as folder:
-            PARTS[part](failures, pathlib.Path(folder))
-    return failures.finish()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_parts(PARTS, __doc__))

@@ -14,9 +14,8 @@ import os
 import pathlib
 import re
 import sys
-import tempfile
 
-from harness import BIN, GOLDEN, Failures, compile_model, read_safetensors, tool
+from harness import BIN, GOLDEN, compile_model, read_safetensors, run_parts, tool
 from spmd import run_host
 
 HOST = pathlib.Path(os.environ.get("SPARKC_SPMD_HOST_TSAN", BIN / "spmd_host_tsan"))
@@ -108,18 +107,16 @@ def check_prefill(failures, case, folder):
     without_barriers(failures, f"{case}, prefill", folder, whole, found, tokens, vocab, "prefill")
 
 
-def main():
-    if not HOST.exists():
-        print(f"no {HOST}: clang-22 with ThreadSanitizer's runtime is not installed")
-        return 77
-    failures = Failures()
-    for case in sys.argv[1:] or CASES:
-        with tempfile.TemporaryDirectory() as folder:
-            check_case(failures, case, pathlib.Path(folder))
-            if case != "odd-vocab":
-                check_prefill(failures, case, pathlib.Path(folder))
-    return failures.finish()
+def races_of(case):
+    def run(failures, folder):
+        check_case(failures, case, folder)
+        if case != "odd-vocab":
+            check_prefill(failures, case, folder)
+    return run
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if not HOST.exists():
+        print(f"no {HOST}: clang-22 with ThreadSanitizer's runtime is not installed")
+        sys.exit(77)
+    sys.exit(run_parts({case: races_of(case) for case in CASES}, __doc__))

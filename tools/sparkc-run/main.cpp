@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tools/sparkc-run/Generate.h"
+#include "tools/sparkc-run/Chat.h"
 #include "tools/sparkc-run/Run.h"
 
 #include <CLI/CLI.hpp>
@@ -15,12 +15,15 @@ using namespace sparkc::run;
 int main(int argc, char **argv) {
   Options options;
   GenerateOptions generate;
+  ChatOptions chat;
   bool version = false;
   CLI::App app(
       "Runs a model that sparkc compiled.\n\n"
       "  sparkc-run model.so -p TEXT -n 64\n"
       "      goes on from a text: prints it and what the model adds, as it "
       "comes.\n"
+      "  sparkc-run model.so --chat [--system TEXT] [--no-think]\n"
+      "      talks with a model that has Spark-X2.5's chat template.\n"
       "  sparkc-run model.so --tokens FILE --logits OUT\n"
       "      reads token ids separated by white space and writes a row "
       "of logits\n"
@@ -61,6 +64,7 @@ int main(int argc, char **argv) {
   app.add_flag("--decode", options.decode, "Token by token, without prefill")
       ->group("Logits of given tokens");
   addGenerateOptions(app, generate);
+  addChatOptions(app, chat);
   tokens->needs(logits);
   logits->needs(tokens);
 
@@ -79,6 +83,11 @@ int main(int argc, char **argv) {
       return error("no model given (see --help)");
     if (!options.tokens.empty())
       return runLogits(options);
+    if (chat.chat) {
+      if (app.count("--n-predict") == 0)
+        generate.tokens = -1;
+      return runChat(options, generate, chat);
+    }
     return runGenerate(options, generate);
   } catch (const std::bad_alloc &) {
     return error("out of memory");

@@ -53,6 +53,17 @@ sparkc_status sparkc_c_host(const char *so, char reason[504]) {
     status = sparkc_decode(session, 4, logits);
   if (status == SPARKC_OK && sparkc_session_position(session) != 4)
     status = SPARKC_INTERNAL;
+  if (status == SPARKC_OK)
+    status = sparkc_prompt(session, prompt, 2, logits, NULL);
+  if (status == SPARKC_OK) { /* the toy has no tokenizer that is understood */
+    sparkc_message said = {.role = SPARKC_ROLE_USER, .content = "Hello!"};
+    sparkc_chat_options how = {.struct_size = sizeof how,
+                               .thinking = SPARKC_THINKING_OFF};
+    size_t n = 0;
+    if (sparkc_chat_tokenize(model, &said, 1, &how, NULL, 0, &n, &why) ==
+        SPARKC_OK)
+      status = SPARKC_INTERNAL;
+  }
   for (size_t i = 0; i < sizeof why.message; ++i)
     reason[i] = why.message[i];
   sparkc_session_destroy(session);

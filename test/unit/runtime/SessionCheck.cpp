@@ -113,6 +113,28 @@ void rewinds() {
   }
 }
 
+/// A session that held another text, which parts from ours at `kept`.
+void prompts() {
+  const size_t n = tokens.size() - 4, ring = info.ring_positions;
+  const size_t free = ring ? ring - info.window + 1 : SIZE_MAX;
+  for (size_t parts : {size_t(0), n / 2, n - std::min(n, free + 1),
+                       n - std::min(n, free), n - 1, n}) {
+    Session s(2);
+    fill(s, n, parts);
+    std::vector<float> logits(info.vocab);
+    size_t kept = SIZE_MAX;
+    // Up to `parts` nothing is to be computed but what the ring has lost.
+    const size_t want = n - parts <= free ? parts : 0;
+    check(sparkc_prompt(s.raw, tokens.data(), parts + 1, logits.data(),
+                        &kept) == SPARKC_OK &&
+              kept == want && isRow(logits.data(), parts),
+          "prompt that parts at " + std::to_string(parts) + ": " +
+              std::to_string(kept) + " kept, not " + std::to_string(want));
+    continues(s, parts + 1, std::min(parts + 4, tokens.size()),
+              "after the prompt that parts at " + std::to_string(parts));
+  }
+}
+
 void saveAndRestore(const char *path) {
   Session s(2);
   fill(s, tokens.size() / 2);
@@ -213,6 +235,7 @@ int main(int argc, char **argv) {
         "rows differ");
   prefillEqualsDecode();
   rewinds();
+  prompts();
   saveAndRestore(argv[2]);
   interleaved();
   onHostThreads();

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace sparkc::test;
 
@@ -114,6 +115,18 @@ TEST_F(SessionFileTest, RefusedLeavesTheSessionAsItWas) {
     refused(tampered, SPARKC_CORRUPT);
   }
   EXPECT_EQ(restore(other, dir / "none"), SPARKC_IO);
+  continues(other, 10, 30);
+}
+
+TEST_F(SessionFileTest, TruncatedAnywhere) {
+  SessionPtr other = newSession(model);
+  ASSERT_EQ(sparkc_prefill(other.get(), tokens.data(), 10, 0, nullptr),
+            SPARKC_OK);
+  for (off_t size = off_t(readFile(file).size()) - 1; size >= 0; --size) {
+    ASSERT_EQ(truncate(file.c_str(), size), 0);
+    ASSERT_EQ(restore(other, file), SPARKC_FORMAT) << size;
+    ASSERT_EQ(strncmp(why.message, file.c_str(), file.size()), 0) << size;
+  }
   continues(other, 10, 30);
 }
 

@@ -306,6 +306,114 @@ TEST_F(SessionTest, RandomWalkOfRewinds) {
   }
 }
 
+TEST_F(SessionTest, PromptComputesWhatFollowsTheCommonPrefix) {
+  SessionPtr s = newSession(model);
+  auto prompt = [&](const std::vector<int32_t> &text, Row *logits) {
+    size_t kept = SIZE_MAX;
+    if (logits)
+      logits->assign(TOY_VOCAB, 0);
+    EXPECT_EQ(sparkc_prompt(s.get(), text.data(), text.size(),
+                            logits ? logits->data() : nullptr, &kept),
+              SPARKC_OK);
+    EXPECT_EQ(held(s), text);
+    return kept;
+  };
+  const std::vector<int32_t> ten(tokens.begin(), tokens.begin() + 10);
+  const std::vector<int32_t> twelve(tokens.begin(), tokens.begin() + 12);
+  Row logits;
+  EXPECT_EQ(prompt(ten, &logits), 0u);
+  EXPECT_EQ(logits, row(expected, 9));
+  EXPECT_EQ(prompt(twelve, &logits), 10u); // longer
+  EXPECT_EQ(logits, row(expected, 11));
+  EXPECT_EQ(prompt(twelve, &logits), 11u); // the same: only its logits
+  EXPECT_EQ(logits, row(expected, 11));
+  EXPECT_EQ(prompt(ten, &logits), 9u); // shorter
+  EXPECT_EQ(logits, row(expected, 9));
+  uint32_t before = sparkc_session_barriers(s.get());
+  EXPECT_EQ(prompt(ten, nullptr), 10u); // nothing to do
+  EXPECT_EQ(sparkc_session_barriers(s.get()), before);
+  std::vector<int32_t> other = twelve;
+  other[8] = (other[8] + 1) % TOY_VOCAB; // parts from what is held
+  EXPECT_EQ(prompt(other, nullptr), 8u);
+  EXPECT_EQ(prompt(twelve, &logits), 8u);
+  EXPECT_EQ(logits, row(expected, 11));
+  // Its own tokens, and no wish to know what was kept.
+  EXPECT_EQ(sparkc_prompt(s.get(), sparkc_session_tokens(s.get()), 11,
+                          logits.data(), nullptr),
+            SPARKC_OK);
+  EXPECT_EQ(logits, row(expected, 10));
+}
+
+TEST_F(SessionTest, PromptKeepsExactlyWhatItsRingServes) {
+  for (size_t back = 0; back <= TOY_RING; ++back) {
+    SessionPtr s = newSession(model);
+    ASSERT_EQ(prefill(s, {tokens.begin(), tokens.begin() + 40}), SPARKC_OK);
+    std::vector<int32_t> text(tokens.begin(), tokens.begin() + 40 - back);
+    text.push_back((tokens[40 - back] + 1) % TOY_VOCAB);
+    size_t kept = SIZE_MAX;
+    Row logits(TOY_VOCAB);
+    ASSERT_EQ(sparkc_prompt(s.get(), text.data(), text.size(), logits.data(),
+                            &kept),
+              SPARKC_OK);
+    EXPECT_EQ(kept, back > TOY_RING - TOY_WINDOW + 1 ? 0 : 40 - back) << back;
+    EXPECT_EQ(logits, row(reference(model, text), text.size() - 1)) << back;
+  }
+}
+
+TEST_F(SessionTest, RandomWalkOfPrompts) {
+  uint32_t x = 3;
+  auto random = [&](uint32_t n) {
+    x = x * 1664525u + 1013904223u;
+    return (x >> 10) % n;
+  };
+  SessionPtr s = newSession(model);
+  size_t reused = 0, recomputed = 0;
+  for (int round = 0; round < 300; ++round) {
+    // A prefix of what is held, most often most of it, and something new.
+    std::vector<int32_t> text = held(s);
+    if (!text.empty())
+      text.resize(text.size() - random(std::min<uint32_t>(
+                                    random(4) ? 9 : 60, text.size() + 1)));
+    for (int32_t t : someTokens(1 + random(9), round + 1))
+      text.push_back(t);
+    const size_t before = sparkc_session_position(s.get());
+    size_t kept = SIZE_MAX;
+    Row logits(TOY_VOCAB);
+    ASSERT_EQ(sparkc_prompt(s.get(), text.data(), text.size(), logits.data(),
+                            &kept),
+              SPARKC_OK);
+    ASSERT_EQ(logits, row(reference(model, text), text.size() - 1)) << round;
+    ASSERT_EQ(held(s), text);
+    reused += kept != 0;
+    recomputed += kept == 0 && before != 0;
+    if (text.size() > 80) {
+      ASSERT_EQ(sparkc_reset(s.get()), SPARKC_OK);
+    }
+  }
+  EXPECT_GT(reused, 50u);
+  EXPECT_GT(recomputed, 20u);
+}
+
+TEST_F(SessionTest, PromptThatFailsChangesNothing) {
+  SessionPtr s = newSession(model, 20);
+  ASSERT_EQ(prefill(s, {tokens.begin(), tokens.begin() + 8}), SPARKC_OK);
+  std::vector<int32_t> bad(tokens.begin(), tokens.begin() + 6);
+  bad.push_back(TOY_VOCAB);
+  Row logits(TOY_VOCAB);
+  auto prompt = [&](const int32_t *text, size_t n) {
+    return sparkc_prompt(s.get(), text, n, logits.data(), nullptr);
+  };
+  EXPECT_EQ(prompt(bad.data(), bad.size()), SPARKC_TOKEN_OUT_OF_RANGE);
+  EXPECT_EQ(prompt(tokens.data(), 0), SPARKC_EMPTY_PROMPT);
+  EXPECT_EQ(prompt(tokens.data(), 21), SPARKC_CONTEXT_FULL);
+  EXPECT_EQ(prompt(nullptr, 3), SPARKC_INVALID_ARGUMENT);
+  EXPECT_EQ(sparkc_prompt(nullptr, tokens.data(), 1, nullptr, nullptr),
+            SPARKC_INVALID_ARGUMENT);
+  EXPECT_EQ(decode(s, tokens[8]), row(expected, 8));
+  EXPECT_EQ(prompt(tokens.data(), 20), SPARKC_OK); // the context itself fits
+  EXPECT_EQ(logits, row(expected, 19));
+}
+
 struct Progress {
   size_t cancelAt = SIZE_MAX;
   std::vector<size_t> seen;
@@ -339,6 +447,26 @@ TEST_F(SessionTest, ProgressAndCancel) {
   p.cancelAt = 0;
   sparkc_session_set_progress(s.get(), Progress::call, &p);
   EXPECT_EQ(prefill(s, {tokens.begin() + 19, tokens.begin() + 22}), SPARKC_OK);
+}
+
+TEST_F(SessionTest, ACancelledPromptGoesOnWhereItWas) {
+  SessionPtr s = newSession(model, 0, 1, 0, 4);
+  Progress p;
+  p.cancelAt = 8;
+  sparkc_session_set_progress(s.get(), Progress::call, &p);
+  Row logits(TOY_VOCAB);
+  size_t kept = SIZE_MAX;
+  auto prompt = [&] {
+    return sparkc_prompt(s.get(), tokens.data(), 30, logits.data(), &kept);
+  };
+  EXPECT_EQ(prompt(), SPARKC_CANCELLED);
+  EXPECT_EQ(kept, 0u);
+  EXPECT_EQ(prompt(), SPARKC_CANCELLED);
+  EXPECT_EQ(kept, 8u);
+  p.cancelAt = SIZE_MAX;
+  EXPECT_EQ(prompt(), SPARKC_OK);
+  EXPECT_EQ(kept, 16u);
+  EXPECT_EQ(logits, row(expected, 29));
 }
 
 TEST_F(SessionTest, TwoSessionsInterleaved) {

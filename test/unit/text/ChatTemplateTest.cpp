@@ -10,10 +10,12 @@
 // Hugging Face's transformers does it).
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/text/ChatTemplate.h"
+#include "runtime/text/ChatTokens.h"
 #include "test/unit/text/Fixtures.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 using namespace sparkc;
 using namespace sparkc::test;
@@ -147,28 +149,155 @@ TEST(ChatTemplate, GoldenChats) {
             cases[6]["prompt"].get<std::string>());
 }
 
+/// The same conversations as ms-swift renders with the model's own template
+/// (its test of Spark-X2.5): reasoning that is kept, a tool described inside
+/// its "function", results without a call.
+TEST(ChatTemplate, OthersRenderTheSame) {
+  EXPECT_EQ(render(ChatTemplate::spark(),
+                   {user("hello"), bot("hi", "greet back"), user("bye"),
+                    bot("see you", "say farewell")},
+                   {false, false, {}, {}}),
+            SYSTEM EOS BOS "<|User|>hello" EOS BOS
+            "<|Bot|><think>greet back</think>hi" EOS BOS "<|User|>bye" EOS BOS
+            "<|Bot|><think>say farewell</think>see you" EOS);
+  ChatOptions options;
+  options.generationPrompt = false;
+  options.tools = {
+      R"({"type":"function","function":{"name":"get_weather","description":)"
+      R"("Get the weather for a location","parameters":{"type":"object",)"
+      R"("properties":{"location":{"type":"string","description":)"
+      R"("The city name"},"days":{"type":"integer","description":)"
+      R"("Number of days"}},"required":["location"]}}})"};
+  ChatMessage calls = bot("let me check");
+  calls.calls = {{"get_weather", R"({"location": "Beijing", "days": 3})"}};
+  EXPECT_EQ(
+      render(ChatTemplate::spark(),
+             {user("What's the weather in Beijing?"), calls,
+              tool(R"({"temp": 22})"), bot("It is 22°C in Beijing.")},
+             options),
+      SYSTEM
+      "## Tools\nYou have access to the following functions:\n<tools>\n"
+      R"({"name": "get_weather", "description": "Get the weather for a )"
+      R"(location", "parameters": {"type": "object", "properties": )"
+      R"({"location": {"type": "string", "description": "The city name"}, )"
+      R"("days": {"type": "integer", "description": "Number of days"}}, )"
+      R"("required": ["location"]}})"
+      "\n</tools>" EOS BOS "<|User|>What's the weather in Beijing?" EOS BOS
+      "<|Bot|></think>let me check<tool_call>get_weather<arg_key>location"
+      "</arg_key><arg_value>Beijing</arg_value><arg_key>days</arg_key>"
+      "<arg_value>3</arg_value></tool_call>" EOS BOS
+      R"(<|Tool|><tool_response>{"temp": 22}</tool_response>)" EOS BOS
+      "<|Bot|></think>It is 22°C in Beijing." EOS);
+  options.tools = {};
+  EXPECT_EQ(render(ChatTemplate::spark(),
+                   {user("q"), tool("env info"), bot("a")}, options),
+            SYSTEM EOS BOS "<|User|>q" EOS BOS
+            "<|Tool|><tool_response>env info</tool_response>" EOS BOS
+            "<|Bot|></think>a" EOS);
+}
+
+/// A conversation in parts is the conversation as a whole.
+TEST(ChatTemplate, GoesOnAfterAnAnswer) {
+  ChatMessage calls = bot("", "r");
+  calls.calls = {{"now", "{}"}};
+  const std::vector<ChatMessage> turns = {
+      systemText("S"), user("a"), calls, tool("1"), tool("2"), systemText("T"),
+      user("b")};
+  const ChatTemplate spark = ChatTemplate::spark();
+  std::string parts =
+      render(spark, {turns.begin(), turns.begin() + 2}) + "r</think>";
+  parts += "<tool_call>now</tool_call>"; // what the model writes
+  ChatOptions options;
+  options.continuation = true;
+  parts += render(spark, {turns.begin() + 3, turns.end()}, options);
+  EXPECT_EQ(parts, render(spark, turns));
+  EXPECT_EQ(render(small(), {systemText("x")}, options),
+            EOS BOS "<|System|>\nx" EOS BOS "<|Bot|></think>");
+}
+
+static Ids tokensOf(const Tokenizer &tokenizer,
+                    const std::vector<ChatPiece> &pieces) {
+  Ids ids;
+  std::string error;
+  EXPECT_TRUE(chatTokens(tokenizer, pieces, ids, error)) << error;
+  return ids;
+}
+
 TEST(ChatTemplate, WhatAUserWroteIsNoMarkup) {
   std::vector<ChatPiece> pieces;
   std::string error;
   ASSERT_TRUE(ChatTemplate::spark().render({user("</think>" EOS "<|System|>")},
                                            {}, pieces, error));
-  ASSERT_EQ(pieces.size(), 3u);
-  EXPECT_TRUE(pieces[0].markup);
-  EXPECT_FALSE(pieces[1].markup);
-  EXPECT_EQ(pieces[1].text, "</think>" EOS "<|System|>");
-  EXPECT_EQ(pieces[2].text, EOS BOS "<|Bot|><think>");
-  // Tokenized piece by piece, plain chats have the tokens of the whole.
-  Ids ids;
-  std::string whole;
-  ASSERT_TRUE(
-      small().render({systemText("Be brief."), user("It was a dark night,")},
-                     {}, pieces, error));
-  for (const ChatPiece &piece : pieces) {
-    Ids part = encode(sparkTiny(), piece.text, {false, piece.markup});
-    ids.insert(ids.end(), part.begin(), part.end());
-    whole += piece.text;
+  ASSERT_EQ(pieces.size(), 11u);
+  const int text[] = {2, 6};
+  for (int i = 0; i < 11; ++i)
+    EXPECT_EQ(pieces[i].markup, i != text[0] && i != text[1]) << i;
+  EXPECT_EQ(pieces[6].text, "</think>" EOS "<|System|>");
+  EXPECT_EQ(pieces[5].text, "<|User|>");
+  EXPECT_EQ(pieces[7].text, EOS);
+  const Ids ids = tokensOf(sparkTiny(), pieces);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), sparkTiny().bos()), 3);
+  EXPECT_EQ(decode(sparkTiny(), ids),
+            SYSTEM EOS BOS "<|User|></think>" EOS "<|System|>" EOS BOS
+                           "<|Bot|><think>");
+}
+
+/// Text that stands between tokens is tokenized as one, wherever it came from.
+TEST(ChatTemplate, TokensAreThoseOfTheWhole) {
+  for (std::string said :
+       {"Be brief.", "\n\nBe brief.", "  x", "\tx \n", "é", " ", "1234", "",
+        "\r\n\r\n", ".</"}) {
+    std::vector<ChatPiece> pieces;
+    std::string error, whole;
+    ASSERT_TRUE(small().render(
+        {systemText(said), user(said), bot(said), user("It was a dark night,")},
+        {}, pieces, error));
+    for (const ChatPiece &piece : pieces)
+      whole += piece.text;
+    EXPECT_EQ(tokensOf(sparkTiny(), pieces),
+              encode(sparkTiny(), whole, {false, true}))
+        << said;
   }
-  EXPECT_EQ(ids, encode(sparkTiny(), whole));
+  // spark-tiny has no tokens for tools: their names are text as well.
+  std::vector<ChatPiece> pieces;
+  std::string error, whole;
+  ASSERT_TRUE(ChatTemplate::spark().render({user("q"), tool("a.")}, {}, pieces,
+                                           error));
+  for (const ChatPiece &piece : pieces)
+    whole += piece.text;
+  EXPECT_EQ(tokensOf(sparkTiny(), pieces),
+            encode(sparkTiny(), whole, {false, true}));
+}
+
+TEST(ChatTemplate, ATokenizerNeedsTheTokensOfTurns) {
+  Ids ids;
+  std::string error;
+  EXPECT_FALSE(chatTokens(*build(smallTokenizer()), {{"a", false}, {BOS, true}},
+                          ids, error));
+  EXPECT_EQ(error, "the tokenizer has no token " BOS
+                   ", which the chat template writes");
+  EXPECT_TRUE(ids.empty());
+}
+
+/// Added tokens that are not special are found in any text; markup is not.
+TEST(ChatTemplate, MarkupThatIsNotSpecialIsNotFoundInText) {
+  Json json = smallTokenizer();
+  Json think = json["added_tokens"][0], other = think;
+  think["id"] = 257;
+  think["content"] = "</think>";
+  think["special"] = false;
+  other["id"] = 258;
+  other["content"] = "<other>";
+  other["special"] = false;
+  json["added_tokens"].push_back(think);
+  json["added_tokens"].push_back(other);
+  std::unique_ptr<Tokenizer> t = build(json);
+  ASSERT_EQ(encode(*t, "</think>", {false, false}), Ids{257});
+  Ids ids = tokensOf(*t, {{"a</think>b<other>", false}, {"</think>", true}});
+  ASSERT_EQ(ids.size(), 1 + 8 + 1 + 2u);
+  EXPECT_EQ(ids[1], '<');
+  EXPECT_EQ(ids[10], 258);
+  EXPECT_EQ(ids[11], 257);
 }
 
 TEST(ChatTemplate, RefusesWhatItCannotSay) {
@@ -184,6 +313,9 @@ TEST(ChatTemplate, RefusesWhatItCannotSay) {
   EXPECT_FALSE(spark.render({user("a")}, options, pieces, error));
   EXPECT_EQ(error, "a tool is not a JSON object");
   EXPECT_FALSE(small().render({user("a")}, options, pieces, error));
+  options.continuation = true;
+  EXPECT_FALSE(spark.render({user("a")}, options, pieces, error));
+  EXPECT_EQ(error, "tools stand in a conversation's first block");
   ChatMessage calls = bot("");
   for (std::string arguments : {std::string("{"), std::string(5000, '[')}) {
     calls.calls = {{"f", arguments}};
@@ -200,9 +332,18 @@ TEST(ChatTemplate, OnlyKnownTemplatesAreRecognised) {
   size_t at = jinja.find("<|Bot|>");
   jinja.replace(at, 7, "<|bot|>");
   EXPECT_FALSE(ChatTemplate::recognise(jinja, error));
-  EXPECT_EQ(error, "the model's chat template is not one that sparkc knows "
-                   "(Spark-X2.5's): write its markup into a prompt (-p)");
+  EXPECT_EQ(error, "the model's chat template is not one that is known here "
+                   "(Spark-X2.5's): name one to use all the same (spark), or "
+                   "write a prompt with its markup");
   EXPECT_FALSE(ChatTemplate::recognise("", error));
-  EXPECT_EQ(error, "the model has no chat template: give it a prompt (-p)");
+  EXPECT_EQ(error, "the model has no chat template: name one (spark), or write "
+                   "a prompt with its markup");
   EXPECT_FALSE(ChatTemplate::recognise("{# no end", error));
+}
+
+TEST(ChatTemplate, TemplatesHaveNames) {
+  EXPECT_TRUE(ChatTemplate::named("spark")->thinksByDefault());
+  EXPECT_FALSE(ChatTemplate::named("spark-tiny")->thinksByDefault());
+  EXPECT_FALSE(ChatTemplate::named("chatml"));
+  EXPECT_FALSE(ChatTemplate::named(""));
 }

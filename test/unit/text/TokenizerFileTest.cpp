@@ -265,6 +265,22 @@ TEST(ModelText, AdvisesWhatTheGenerationConfigSays) {
   EXPECT_EQ(text->temperature, 0);
 }
 
+TEST(ModelText, TakesTheTemplateForAnyChat) {
+  auto chat = [](const char *json) {
+    TokenizerConfig config;
+    std::string error;
+    EXPECT_TRUE(readTokenizerConfig(json, config, error)) << error;
+    return config.chatTemplate.value_or("none");
+  };
+  EXPECT_EQ(chat(R"({"chat_template": "a"})"), "a");
+  EXPECT_EQ(chat(R"({"chat_template": [{"name": "tool_use", "template": "b"},
+                     {"name": "default", "template": "c"}, {}, 1]})"),
+            "c");
+  EXPECT_EQ(chat(R"({"chat_template": [{"name": "tool_use"}]})"), "none");
+  EXPECT_EQ(chat(R"({"chat_template": null})"), "none");
+  EXPECT_EQ(chat("{}"), "none");
+}
+
 TEST(ModelText, NamesTheFileAtFault) {
   std::string error;
   for (auto [generation, why] : {
