@@ -4,7 +4,8 @@ usage: inner_loop.py
 
 Disassembles builds with LLVM's objdump (they need not run here). In each linear
 phase, a 4-bit line is one load, one and, one shift and and, and two vpdpbusd
-whose activation is a broadcast from memory; and nothing is spilled.
+whose activation is a broadcast from memory, with at most one prefetch; and
+nothing is spilled.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -97,8 +98,9 @@ def inner_loops(code):
 
 
 def lines_expected(step, bits):
-    """Phase -> lines of tiles that stand in its function: of each run, of each
-    tile of a pair, a batch where there are whole ones and the rest behind it."""
+    """Phase -> lines of tiles that stand in its function: of each run two tiles
+    side by side and one alone (both tiles of a pair by the same code), and of
+    each a batch where there are whole ones and the rest behind it."""
     expected = collections.Counter()
     function = phase = None
     for line in step.splitlines():
@@ -111,7 +113,7 @@ def lines_expected(step, bits):
             cols, group = int(match[1]), int(match[2])
             groups = -(-cols // group)
             bodies = groups % BATCH + (BATCH if groups >= BATCH else 0)
-            expected[phase] += bodies * group * bits // 32 * (2 if " paired" in line else 1)
+            expected[phase] += 3 * bodies * group * bits // 32
     return expected
 
 
@@ -152,11 +154,16 @@ def check(failures, name, so, step, bits):
             for kind, count in (("load", lines), ("vpand", 2 * lines), ("vpsrl", lines)):
                 good = names[kind] == count if over_k else count <= names[kind] <= count + 10
                 failures.check(good, f"{what}: {names[kind]} {kind}")
+            prefetches = sum(i.name.startswith("prefetch") for i in loop)
+            # Scales and zero points are three lines a batch.
+            failures.check(prefetches <= lines + 3 * -(-lines // (8 * BATCH)) + 3,
+                           f"{what}: {prefetches} prefetches")
             if over_k:
                 # Two zeroed sums and eight instructions a group; addresses, what
                 # is moved between registers, and the jump.
-                most = 10 * BATCH + 20
-                others = sum(names.values()) - 6 * lines
+                tiles = max(1, lines // (8 * BATCH))
+                most = 10 * BATCH * tiles + 20
+                others = sum(names.values()) - 6 * lines - prefetches
                 failures.check(others <= most, f"{what}: {others} other instructions of {most}")
     return loops_over_k
 

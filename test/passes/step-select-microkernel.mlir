@@ -8,9 +8,15 @@
 // RUN: sparkc-opt %s --step-select-microkernel=isa=amx | FileCheck %s -DISA=avx512vnni
 // Without an option: what every machine has.
 // RUN: sparkc-opt %s --step-select-microkernel | FileCheck %s -DISA=avx2
-// The names alone change.
-// RUN: sparkc-opt %s | sed 's/ kernel "[a-z0-9_]*"//' > %t.before.mlir
-// RUN: sparkc-opt %s --step-select-microkernel | sed 's/ kernel "[a-z0-9_]*"//' | diff %t.before.mlir -
+// Prefetching is a choice of its own, and only integer tiles have it.
+// RUN: sparkc-opt %s --step-select-microkernel=ahead=512 | FileCheck %s --check-prefix=NEAR
+// RUN: sparkc-opt %s --step-select-microkernel --step-select-microkernel=ahead=0 | FileCheck %s --check-prefix=NOWHERE
+// NEAR: kernel "dot_f32" {
+// NEAR: kernel "dot_q4_avx2" ahead 512 {
+// NOWHERE-NOT: ahead
+// Names and distances alone change.
+// RUN: sparkc-opt %s | sed 's/ kernel "[a-z0-9_]*"//; s/ ahead [0-9]*//' > %t.before.mlir
+// RUN: sparkc-opt %s --step-select-microkernel | sed 's/ kernel "[a-z0-9_]*"//; s/ ahead [0-9]*//' | diff %t.before.mlir -
 //
 // RUN: not sparkc-opt %s --step-select-microkernel=isa=avx1024 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // UNKNOWN: error: unknown isa 'avx1024'
@@ -21,10 +27,10 @@
 
 // CHECK: layout "tile16_f32" cols 128 group 0 units 1 kernel "dot_f32" {
 // CHECK: layout "tile16_bf16" cols 128 group 0 units 1 kernel "dot_bf16" {
-// CHECK: layout "tile16_q4" cols 128 group 64 units 1 kernel "dot_q4_[[ISA]]" {
-// CHECK: layout "tile16_q5" cols 128 group 64 units 1 kernel "dot_q5_[[ISA]]" {
-// CHECK: layout "tile16_q6" cols 128 group 64 units 1 kernel "dot_q6_[[ISA]]" {
-// CHECK: layout "tile16_q8" cols 128 group 64 units 1 paired kernel "dot_q8_[[ISA]]" {
+// CHECK: layout "tile16_q4" cols 128 group 64 units 1 kernel "dot_q4_[[ISA]]" ahead 4096 {
+// CHECK: layout "tile16_q5" cols 128 group 64 units 1 kernel "dot_q5_[[ISA]]" ahead 4096 {
+// CHECK: layout "tile16_q6" cols 128 group 64 units 1 kernel "dot_q6_[[ISA]]" ahead 4096 {
+// CHECK: layout "tile16_q8" cols 128 group 64 units 1 paired kernel "dot_q8_[[ISA]]" ahead 4096 {
 step.func @f {
 ^bb0(%x: !step.vec<128>):
   step.phase "p" linear {
