@@ -11,7 +11,7 @@
 // SELECT-DAG: layout "tile16_q8" {{.*}} kernel "gemm_q8_amx" {
 
 // RUN: sparkc-opt %t.step.mlir --step-lower-to-llvm | FileCheck %s
-// CHECK-NOT: amx.
+// CHECK-NOT: amx.tile
 // CHECK-LABEL: llvm.func internal @gemm_q4_amx.
 // CHECK-COUNT-4: amx.tile_zero : !amx.tile<16x16xi32>
 // CHECK-COUNT-2: amx.tile_load {{.*}} into !amx.tile<16x32xi8>

@@ -15,8 +15,8 @@
 #include "codegen/microkernels/AmxGemm.h"
 #include "codegen/weights/Half.h"
 #include "codegen/weights/QuantizedTile.h"
-#include "runtime/Cpu.h"
 #include "test/unit/kernels/KernelObject.h"
+#include "test/unit/kernels/Machine.h"
 
 #include <gtest/gtest.h>
 
@@ -127,10 +127,8 @@ protected:
     auto target = resolveTarget(amx ? "sapphirerapids" : "cascadelake");
     ASSERT_TRUE(bool(target)) << messageOf(target.takeError());
     target->features = amx ? "+avx512vnni,+amx-tile,+amx-int8" : "+avx512vnni";
-    if (!(sparkc_cpu_query() &
-          (amx ? SPARKC_CPU_HAS_AMX : SPARKC_CPU_HAS_AVX512VNNI)))
-      GTEST_SKIP() << "this host runs no AVX-512-VNNI";
-    ASSERT_TRUE(!amx || sparkc_cpu_permit_amx());
+    if (!(amx ? runsAmx() : runsVnni()))
+      GTEST_SKIP() << "this host runs no such code";
     for (const Shape &shape : shapes)
       object.add(shape.name(), [&](Emitter &e, mlir::Value call, mlir::Value,
                                    mlir::Value out) {
