@@ -78,16 +78,16 @@ __attribute__((target("amx-tile"))) bool nothingIsLeft() {
 /// 5 x 3 += 5 x 7 words times 7 x 3 words, of bytes; leaves its tiles
 /// configured.
 __attribute__((target("amx-tile,amx-int8"))) void hostProduct(unsigned seed) {
-  int8_t a[5][28], b[7][12];
+  int8_t a[5 * 28], b[7 * 12];
   int32_t c[5][3], want[5][3] = {};
   for (unsigned i = 0; i < sizeof a; ++i)
-    a[0][i] = int8_t(seed = seed * 1664525 + 1013904223);
+    a[i] = int8_t((seed = seed * 1664525 + 1013904223) >> 16);
   for (unsigned i = 0; i < sizeof b; ++i)
-    b[0][i] = int8_t((seed = seed * 1664525 + 1013904223) >> 16);
+    b[i] = int8_t((seed = seed * 1664525 + 1013904223) >> 16);
   for (int m = 0; m < 5; ++m)
     for (int n = 0; n < 3; ++n)
       for (int k = 0; k < 28; ++k)
-        want[m][n] += a[m][k] * b[k / 4][4 * n + k % 4];
+        want[m][n] += a[28 * m + k] * b[12 * (k / 4) + 4 * n + k % 4];
   const TileConfig config = hostConfig();
   _tile_loadconfig(&config);
   _tile_zero(1);
