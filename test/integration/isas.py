@@ -263,19 +263,18 @@ def amx(failures, folder):
         failures.same_bits(got, want, f"blocks of {size}")
 
     # Odd widths: K of 2880, gate rows 8, padded groups.
-    names = ("small", "wide-rows", "deep-rows", "narrow")
-    for name in names:
+    grids = {"small": ("q6:g128",), "wide-rows": ("q4",),
+             "deep-rows": ("q8:g32", "--weights-for", "lm_head=q4:g128"), "narrow": ("q5:g32",)}
+    for name in grids:
         model = folder / name
         config, _, short = random_models.make(model, **quantized.MODELS[name])
-        for options in (("q4",), ("q6:g128",), ("q8:g32", "--weights-for", "lm_head=q4:g128")):
-            if options != ("q4",) and not FULL and name == "narrow":
-                continue
+        for options in grids.values() if FULL else (grids[name],):
             so = compile_model(model, folder / "odd.so", both, "--weights", *options)
             same_as_vnni(failures, f"{name} {options[0]}", so, config["vocab_size"], short,
                          (("-t", 2),))
 
     cases = sorted(p.name for p in GOLDEN.iterdir() if p.is_dir() and p.name != "spark-tiny")
-    for case in cases if FULL else ("base", "head-dim-256", "window-edge", "odd-vocab"):
+    for case in cases if FULL else ("head-dim-256", "window-edge"):
         model = GOLDEN / case
         vocab = json.loads((model / "config.json").read_text())["vocab_size"]
         for weights in ("q4", "q8") if FULL else ("q4",):
