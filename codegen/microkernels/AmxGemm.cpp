@@ -19,7 +19,8 @@
 //
 // Columns go in chunks. A chunk of the row tiles is unpacked once to a panel;
 // all tokens pass over it, 32 at a time, whose columns of the chunk are first
-// laid out token by token (blocks have four tokens side by side, word by word).
+// laid out token by token (blocks have four tokens side by side, word by word,
+// with 128 added, which is taken off again).
 // Two tiles of A by two of B make four sums: all eight tile registers.
 //
 // Tiles are only ever loaded from this function's own stack frame, in full; where
@@ -67,7 +68,6 @@ private:
   // The round's activations: for each activation group, rows of tokens.
   int64_t tokenBytes() const { return kTokens * in.xGroup; }
 
-  using QuantizedTile::lanes;
   Value pairs() { return e.divC(e.addC(in.count, 1), 2); }
   void clear();
   void unpack(Value firstGroup, Value groups);
@@ -215,6 +215,11 @@ void AmxGemm::arrange(Value x, Value quads, Value xGroup, Value count) {
       order.push_back(i % 8 * kQuad + token + i / 8);
     return vector::ShuffleOp::create(e.b, e.loc, a, b, order);
   };
+  // Less the 128 that blocks have added.
+  auto asSigned = [&](Value v) -> Value {
+    return arith::XOrIOp::create(e.b, e.loc, v,
+                                 e.c(words, int32_t(0x80808080)));
+  };
   auto half = [&](Value v, int64_t which) -> Value {
     SmallVector<int64_t> order;
     for (int64_t i = 0; i < 8; ++i)
@@ -229,8 +234,8 @@ void AmxGemm::arrange(Value x, Value quads, Value xGroup, Value count) {
       Value source = e.at(from, e.mulC(g, 4 * in.xGroup));
       Value out = e.at(to, e.mulC(g, tokenBytes()));
       for (int64_t k = 0; k < in.xGroup; k += 32) {
-        Value a = e.load(words, e.at(source, 4 * k), true);
-        Value b = e.load(words, e.at(source, 4 * k + 64), true);
+        Value a = asSigned(e.load(words, e.at(source, 4 * k), true));
+        Value b = asSigned(e.load(words, e.at(source, 4 * k + 64), true));
         for (int64_t token = 0; token < kQuad; token += 2) {
           Value two = mixed(a, b, token);
           for (int64_t i = 0; i < 2; ++i)

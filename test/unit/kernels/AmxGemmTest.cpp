@@ -85,7 +85,10 @@ struct Operands {
   }
 
   void fillTokens(bool extreme, std::mt19937 &rng) {
+    // As emitPut has it: 128 is added to each code, padding included.
     memset(x.data(), 0, x.size());
+    for (int64_t q = 0; q < tokens / kQuad; ++q)
+      memset(x.data() + q * quad.bytes, 0x80, 16 * quad.words);
     int64_t groups = m.paddedCols() / shape.xGroup;
     for (int64_t t = 0; t < tokens; ++t) {
       uint8_t *own = x.data() + t / kQuad * quad.bytes;
@@ -93,7 +96,7 @@ struct Operands {
       std::vector<float> scales(groups);
       for (int64_t c = 0; c < m.cols; ++c) {
         values[c] = extreme ? (t % 2 ? 127 : -127) : int(rng() % 255) - 127;
-        own[16 * (c / 4) + 4 * (t % kQuad) + c % 4] = uint8_t(values[c]);
+        own[16 * (c / 4) + 4 * (t % kQuad) + c % 4] = uint8_t(values[c] + 128);
       }
       for (int64_t g = 0; g < groups; ++g) {
         int32_t sum = 0;
