@@ -7,11 +7,12 @@
 //
 // The work of a phase is cut into macros: six tiles of a run by up to 128
 // tokens. Threads take macros as they come; a macro's tiles are multiplied by
-// the block kernel, three at a time, into scratch of the thread's own; then the
+// the block kernel, some at a time, into scratch of the thread's own; then the
 // epilogue runs for each token and each unit.
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/microkernels/AmxGemm.h"
 #include "codegen/weights/PackedLayout.h"
 #include "passes/StepLowering.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -83,8 +84,8 @@ LogicalResult StepLowering::lowerMacro(Emitter &e, step::TilesOp tiles,
   Value x =
       e.at(map.lookup(tiles.getActivation()),
            e.mulC(e.divC(firstToken, kQuad), QuadLayout(size, xGroup).bytes));
-  e.loop(e.c(0), tileCount, kBlockTiles, [&](Value tile) {
-    Value count = e.umin(e.sub(tileCount, tile), e.c(kBlockTiles));
+  e.loop(e.c(0), tileCount, tilesOfCall(*kernel), [&](Value tile) {
+    Value count = e.umin(e.sub(tileCount, tile), e.c(tilesOfCall(*kernel)));
     LLVM::CallOp::create(b, e.loc, function,
                          ValueRange{e.ctx, e.tid, e.n,
                                     e.at(first, e.mulC(tile, tileBytes)), count,

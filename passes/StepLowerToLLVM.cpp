@@ -14,6 +14,7 @@
 
 #include "codegen/microkernels/Kernels.h"
 #include "codegen/microkernels/Math.h"
+#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/Passes.h"
@@ -369,6 +370,12 @@ LogicalResult StepLowering::run() {
 namespace {
 struct StepLowerToLLVM : sparkc::impl::StepLowerToLLVMBase<StepLowerToLLVM> {
   using StepLowerToLLVMBase::StepLowerToLLVMBase;
+
+  /// Kernels on tile registers are made of its ops.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    StepLowerToLLVMBase::getDependentDialects(registry);
+    registry.insert<amx::AMXDialect>();
+  }
 
   void runOnOperation() override {
     if (failed(StepLowering(getOperation(), sanitizeThread).run()))

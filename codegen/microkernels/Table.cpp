@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/microkernels/Kernels.h"
+#include "codegen/microkernels/AmxGemm.h"
 #include "sparkc_abi.h"
 
 using namespace mlir;
@@ -44,6 +44,7 @@ ArrayRef<BlockKernel> sparkc::blockKernels() {
   static const SmallVector<BlockKernel> table = [] {
     SmallVector<BlockKernel> all(floatBlockKernels());
     llvm::append_range(all, quantizedBlockKernels());
+    llvm::append_range(all, amxBlockKernels());
     return all;
   }();
   return table;

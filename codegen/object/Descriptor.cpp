@@ -70,7 +70,7 @@ class DescriptorBuilder {
 public:
   DescriptorBuilder(ModuleOp module)
       : module(module), b(module.getContext()), loc(module.getLoc()) {}
-  llvm::Error build(const TargetSpec &target, ArrayRef<uint8_t> digest);
+  llvm::Error build(ArrayRef<TargetSpec> targets, ArrayRef<uint8_t> digest);
 
 private:
   void string(StringRef name, StringRef text);
@@ -107,7 +107,7 @@ DescriptorBuilder::structure(StringRef name,
   return global;
 }
 
-llvm::Error DescriptorBuilder::build(const TargetSpec &target,
+llvm::Error DescriptorBuilder::build(ArrayRef<TargetSpec> targets,
                                      ArrayRef<uint8_t> digest) {
   auto configs = llvm::to_vector(module.getOps<spark::ConfigOp>());
   auto infos = llvm::to_vector(module.getOps<step::DescriptorOp>());
@@ -118,9 +118,10 @@ llvm::Error DescriptorBuilder::build(const TargetSpec &target,
   step::DescriptorOp info = infos[0];
   if (!info.getArena())
     return llvm::createStringError("the arena has not been planned");
-  if (!module.lookupSymbol<LLVM::LLVMFuncOp>("sparkc_step"))
-    return llvm::createStringError(
-        "the module defines no function sparkc_step");
+  for (const TargetSpec &target : targets)
+    if (!module.lookupSymbol<LLVM::LLVMFuncOp>(target.prefix + "sparkc_step"))
+      return llvm::createStringError("the module defines no function " +
+                                     target.prefix + "sparkc_step");
 
   std::set<uint32_t> layouts;
   for (auto pack : module.getOps<step::PackOp>())
@@ -128,7 +129,7 @@ llvm::Error DescriptorBuilder::build(const TargetSpec &target,
       layouts.insert(uint32_t(*layout));
 
   string("compiler", "sparkc " SPARKC_VERSION);
-  string("target", target.cpu);
+  string("target", targetName(targets));
   string("scheme", config.getScheme());
   b.setInsertionPointToEnd(module.getBody());
   SmallVector<int32_t> ids(layouts.begin(), layouts.end());
@@ -160,14 +161,17 @@ llvm::Error DescriptorBuilder::build(const TargetSpec &target,
       }
     });
   structure("entries", [&](StructBuilder &s) {
-    s.u32(target.isa);
-    s.u32(target.abiFeatures);
-    for (StringRef entry : {"sparkc_step", "sparkc_prefill",
-                            "sparkc_step_profile", "sparkc_prefill_profile"})
-      if (module.lookupSymbol<LLVM::LLVMFuncOp>(entry))
-        s.address(entry);
-      else
-        s.null();
+    for (const TargetSpec &target : targets) {
+      s.u32(target.isa);
+      s.u32(target.abiFeatures);
+      for (const char *name : {"sparkc_step", "sparkc_prefill",
+                               "sparkc_step_profile", "sparkc_prefill_profile"})
+        if (std::string entry = target.prefix + name;
+            module.lookupSymbol<LLVM::LLVMFuncOp>(entry))
+          s.address(entry);
+        else
+          s.null();
+    }
   });
   LLVM::GlobalOp descriptor =
       structure(SPARKC_DESCRIPTOR_SYMBOL, [&](StructBuilder &s) {
@@ -211,16 +215,16 @@ llvm::Error DescriptorBuilder::build(const TargetSpec &target,
         else
           s.address("phases");
         s.u32(phases.size());
-        s.u32(1);
+        s.u32(targets.size());
         s.address("entries");
       });
   descriptor.setLinkage(LLVM::Linkage::External);
   return llvm::Error::success();
 }
 
-llvm::Error sparkc::finishModule(ModuleOp module, const TargetSpec &target,
+llvm::Error sparkc::finishModule(ModuleOp module, ArrayRef<TargetSpec> targets,
                                  ArrayRef<uint8_t> digest) {
-  if (llvm::Error error = DescriptorBuilder(module).build(target, digest))
+  if (llvm::Error error = DescriptorBuilder(module).build(targets, digest))
     return error;
   for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
     if (!isa<LLVM::LLVMDialect>(op.getDialect()))

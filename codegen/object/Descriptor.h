@@ -15,9 +15,10 @@ namespace sparkc {
 
 /// Adds the global `sparkc_model_descriptor` (runtime/include/sparkc_abi.h) to
 /// a module of LLVM functions, from its spark.config and step.descriptor; then
-/// erases everything that is not of the LLVM dialect. `digest` is that of the
-/// packed payload.
-llvm::Error finishModule(mlir::ModuleOp module, const TargetSpec &target,
+/// erases everything that is not of the LLVM dialect. It has an entry for each
+/// of `targets`, best first. `digest` is that of the packed payload.
+llvm::Error finishModule(mlir::ModuleOp module,
+                         llvm::ArrayRef<TargetSpec> targets,
                          llvm::ArrayRef<uint8_t> digest);
 
 } // namespace sparkc

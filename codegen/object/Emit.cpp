@@ -50,7 +50,8 @@ static Error setLinkage(Module &module, ArrayRef<StringRef> exports) {
 
 Expected<std::unique_ptr<Module>>
 sparkc::translateToLLVMIR(mlir::ModuleOp op, LLVMContext &context,
-                          const TargetSpec &spec, ArrayRef<StringRef> exports) {
+                          ArrayRef<TargetSpec> specs,
+                          ArrayRef<StringRef> exports) {
   mlir::DialectRegistry registry;
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
@@ -77,10 +78,10 @@ sparkc::translateToLLVMIR(mlir::ModuleOp op, LLVMContext &context,
   if (Error error = setLinkage(*module, exports))
     return error;
 
-  auto machine = createTargetMachine(spec);
+  auto machine = createTargetMachine(specs.back());
   if (!machine)
     return machine.takeError();
-  applyTarget(*module, spec, **machine);
+  applyTarget(*module, specs, **machine);
 
   std::string message;
   raw_string_ostream stream(message);
@@ -89,8 +90,9 @@ sparkc::translateToLLVMIR(mlir::ModuleOp op, LLVMContext &context,
   return module;
 }
 
-Error sparkc::optimize(Module &module, const TargetSpec &spec) {
-  auto machine = createTargetMachine(spec);
+Error sparkc::optimize(Module &module, ArrayRef<TargetSpec> specs) {
+  // Functions name their own targets; the machine is that of the least.
+  auto machine = createTargetMachine(specs.back());
   if (!machine)
     return machine.takeError();
 
@@ -119,9 +121,9 @@ Error sparkc::optimize(Module &module, const TargetSpec &spec) {
   return Error::success();
 }
 
-static Error emit(Module &module, const TargetSpec &spec,
+static Error emit(Module &module, ArrayRef<TargetSpec> specs,
                   raw_pwrite_stream &stream, CodeGenFileType type) {
-  auto machine = createTargetMachine(spec);
+  auto machine = createTargetMachine(specs.back());
   if (!machine)
     return machine.takeError();
   legacy::PassManager passes;
@@ -130,51 +132,51 @@ static Error emit(Module &module, const TargetSpec &spec,
   passes.add(new TargetLibraryInfoWrapperPass(library));
   if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, type))
     return createStringError("LLVM cannot emit this kind of file for " +
-                             spec.cpu);
+                             targetName(specs));
   passes.run(module);
   return Error::success();
 }
 
 Expected<std::string> sparkc::emitAssembly(Module &module,
-                                           const TargetSpec &spec) {
+                                           ArrayRef<TargetSpec> specs) {
   SmallVector<char, 0> bytes;
   raw_svector_ostream stream(bytes);
-  if (Error error = emit(module, spec, stream, CodeGenFileType::AssemblyFile))
+  if (Error error = emit(module, specs, stream, CodeGenFileType::AssemblyFile))
     return error;
   return std::string(bytes.begin(), bytes.end());
 }
 
 Expected<SmallVector<char, 0>> sparkc::emitObject(Module &module,
-                                                  const TargetSpec &spec) {
+                                                  ArrayRef<TargetSpec> specs) {
   SmallVector<char, 0> bytes;
   raw_svector_ostream stream(bytes);
-  if (Error error = emit(module, spec, stream, CodeGenFileType::ObjectFile))
+  if (Error error = emit(module, specs, stream, CodeGenFileType::ObjectFile))
     return error;
   return bytes;
 }
 
 /// Translates, optimises and hands the module to \p emitter.
 template <typename Emitter>
-static auto compile(mlir::ModuleOp op, const TargetSpec &spec,
+static auto compile(mlir::ModuleOp op, ArrayRef<TargetSpec> specs,
                     ArrayRef<StringRef> exports, Emitter emitter)
-    -> decltype(emitter(std::declval<Module &>(), spec)) {
+    -> decltype(emitter(std::declval<Module &>(), specs)) {
   LLVMContext context;
-  auto module = translateToLLVMIR(op, context, spec, exports);
+  auto module = translateToLLVMIR(op, context, specs, exports);
   if (!module)
     return module.takeError();
-  if (Error error = optimize(**module, spec))
+  if (Error error = optimize(**module, specs))
     return error;
-  return emitter(**module, spec);
+  return emitter(**module, specs);
 }
 
 Expected<SmallVector<char, 0>>
-sparkc::compileToObject(mlir::ModuleOp module, const TargetSpec &spec,
+sparkc::compileToObject(mlir::ModuleOp module, ArrayRef<TargetSpec> specs,
                         ArrayRef<StringRef> exports) {
-  return compile(module, spec, exports, emitObject);
+  return compile(module, specs, exports, emitObject);
 }
 
 Expected<std::string> sparkc::compileToAssembly(mlir::ModuleOp module,
-                                                const TargetSpec &spec,
+                                                ArrayRef<TargetSpec> specs,
                                                 ArrayRef<StringRef> exports) {
-  return compile(module, spec, exports, emitAssembly);
+  return compile(module, specs, exports, emitAssembly);
 }

@@ -10,6 +10,7 @@
 
 #include "sparkc_abi.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/IR/Function.h"
@@ -132,6 +133,70 @@ int64_t sparkc::prefetchDistance(StringRef cpu) {
   return cpu == "znver4" ? 0 : 4096;
 }
 
+/// The instruction sets by name: what builds on what, and the machine that the
+/// code is scheduled for.
+static constexpr struct {
+  const char *name;
+  uint32_t isa;
+  const char *tuning;
+  const char *baseline;
+  const char *features;
+  unsigned width;
+  bool automatic;
+} isaTargets[] = {
+    {"amx", SPARKC_ISA_AMX, "sapphirerapids", "x86-64-v4",
+     "+avx512vnni,+amx-tile,+amx-int8,+amx-bf16", 512, true},
+    {"avx512vnni", SPARKC_ISA_AVX512VNNI, "icelake-server", "x86-64-v4",
+     "+avx512vnni", 512, true},
+    {"avx512", SPARKC_ISA_AVX512, "skylake-avx512", "x86-64-v4", "", 512,
+     false},
+    {"avxvnni", SPARKC_ISA_AVXVNNI, "alderlake", "x86-64-v3", "+avxvnni", 256,
+     true},
+    {"avx2", SPARKC_ISA_AVX2, "haswell", "x86-64-v3", "", 256, true},
+};
+
+Expected<SmallVector<TargetSpec>> sparkc::resolveIsas(StringRef list) {
+  SmallVector<StringRef> names;
+  list.split(names, ',');
+  for (size_t i = 0; i < names.size(); ++i) {
+    StringRef name = names[i];
+    bool known = list == "auto";
+    for (auto &row : isaTargets)
+      known |= name == row.name;
+    if (!known)
+      return createStringError(
+          "--isa: unknown instruction set '" + name +
+          "' (auto, or some of amx, avx512vnni, avx512, avxvnni, avx2, by "
+          "commas)");
+    if (is_contained(ArrayRef(names).take_front(i), name))
+      return createStringError("--isa: '" + name + "' is named twice");
+  }
+  SmallVector<TargetSpec> specs;
+  for (auto &row : isaTargets) {
+    if (list == "auto" ? !row.automatic : !is_contained(names, row.name))
+      continue;
+    TargetSpec spec;
+    spec.cpu = row.tuning;
+    spec.baseline = row.baseline;
+    spec.features = row.features;
+    spec.isa = row.isa;
+    spec.preferVectorWidth = row.width;
+    spec.prefix = std::string(row.name) + ".";
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+std::string sparkc::targetName(ArrayRef<TargetSpec> specs) {
+  if (specs.size() == 1 && specs[0].prefix.empty())
+    return specs[0].cpu;
+  return join(map_range(specs,
+                        [](const TargetSpec &spec) {
+                          return StringRef(spec.prefix).drop_back().str();
+                        }),
+              ", ");
+}
+
 Expected<std::unique_ptr<TargetMachine>>
 sparkc::createTargetMachine(const TargetSpec &spec) {
   Expected<const Target *> target = lookupX86();
@@ -147,7 +212,7 @@ sparkc::createTargetMachine(const TargetSpec &spec) {
   return machine;
 }
 
-void sparkc::applyTarget(Module &module, const TargetSpec &spec,
+void sparkc::applyTarget(Module &module, ArrayRef<TargetSpec> specs,
                          TargetMachine &machine) {
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());
@@ -155,9 +220,14 @@ void sparkc::applyTarget(Module &module, const TargetSpec &spec,
   for (Function &function : module) {
     if (function.isDeclaration())
       continue;
+    const TargetSpec *own = find_if(specs, [&](const TargetSpec &spec) {
+      return function.getName().starts_with(spec.prefix);
+    });
+    const TargetSpec &spec = own == specs.end() ? specs.back() : *own;
     function.addFnAttr("target-cpu", spec.baseline);
     function.addFnAttr("tune-cpu", spec.cpu);
-    if (!spec.features.empty())
+    // Those of the machine are another's where there are several.
+    if (!spec.features.empty() || specs.size() > 1)
       function.addFnAttr("target-features", spec.features);
     function.addFnAttr("prefer-vector-width", utostr(spec.preferVectorWidth));
     // No idiom becomes a call of memset or memcpy: there is nobody to call.

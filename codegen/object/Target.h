@@ -15,6 +15,8 @@
 #ifndef SPARKC_CODEGEN_OBJECT_TARGET_H
 #define SPARKC_CODEGEN_OBJECT_TARGET_H
 
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -43,6 +45,9 @@ struct TargetSpec {
   uint32_t abiFeatures = 0;
   /// Widest vectors in bits, 256 or 512.
   unsigned preferVectorWidth = 0;
+  /// In an object for several instruction sets, what the names of this one's
+  /// functions and constants begin with: "avx2."; else empty.
+  std::string prefix;
 };
 
 /// The target of `--mcpu`: "native" (the CPU and the features of this host, a
@@ -54,14 +59,24 @@ llvm::Expected<TargetSpec> resolveTarget(llvm::StringRef mcpu);
 /// \p cpu (an LLVM CPU name); 0: not at all.
 int64_t prefetchDistance(llvm::StringRef cpu);
 
+/// The targets of `--isa`, best first: "auto" (every one of amx, avx512vnni,
+/// avxvnni, avx2) or some of these and avx512, by commas. The code of each is
+/// for any machine that has the instruction set, whatever this host is.
+llvm::Expected<llvm::SmallVector<TargetSpec>>
+resolveIsas(llvm::StringRef list);
+
+/// What the descriptor calls the target: a CPU, or instruction sets.
+std::string targetName(llvm::ArrayRef<TargetSpec> specs);
+
 /// A code generator for \p spec: x86-64 Linux ELF, position-independent, small
 /// code model, no floating-point contraction.
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 createTargetMachine(const TargetSpec &spec);
 
-/// Makes \p module one for \p spec: triple, data layout, and on every function
-/// the attributes of target, vector width and "no library calls".
-void applyTarget(llvm::Module &module, const TargetSpec &spec,
+/// Makes \p module one for \p specs: triple, data layout, and on every function
+/// the attributes of its target (the one with the prefix of its name), vector
+/// width and "no library calls".
+void applyTarget(llvm::Module &module, llvm::ArrayRef<TargetSpec> specs,
                  llvm::TargetMachine &machine);
 
 } // namespace sparkc

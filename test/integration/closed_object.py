@@ -1,6 +1,6 @@
 """A compiled model is closed: it uses nothing but what its caller hands to it.
 
-usage: closed_object.py [MODEL.so | CASE[:CPU] ...]   compile and check, or check
+usage: closed_object.py [MODEL.so | CASE[:CPU|:auto] ...]   compile and check, or check
        closed_object.py --self-test        check that each kind of fault is found
 
 Read with LLVM's nm, readelf and objdump: no undefined symbol, no library, no
@@ -313,7 +313,8 @@ def main():
         return self_test()
     failures = Failures()
     with tempfile.TemporaryDirectory() as folder:
-        for argument in sys.argv[1:] or ("base:x86-64-v3", "base:x86-64-v4", "base:native", "spark-tiny"):
+        for argument in sys.argv[1:] or ("base:x86-64-v3", "base:x86-64-v4", "base:native",
+                                         "spark-tiny", "spark-tiny:auto"):
             scheduled = []
             if argument.endswith(".so"):
                 so = pathlib.Path(argument).resolve()
@@ -321,8 +322,12 @@ def main():
                 case, _, cpu = argument.partition(":")
                 so = pathlib.Path(folder, f"{argument.replace(':', '-')}.so")
                 model = SPARK_TINY if case == "spark-tiny" else GOLDEN / case
-                compile_model(model, so, *(["--mcpu", cpu] if cpu else []))
+                compile_model(model, so, *(["--isa", cpu] if cpu == "auto" else
+                                           ["--mcpu", cpu] if cpu else []))
                 scheduled = scheduled_phases(model)
+                if cpu == "auto":
+                    scheduled = [f"{isa}.{name}" for name in scheduled
+                                 for isa in ("amx", "avx512vnni", "avxvnni", "avx2")]
                 failures.check(len(scheduled) >= 7, f"{argument}: {len(scheduled)} phases")
             faults, functions, indirect = check_object(so)
             if not faults:

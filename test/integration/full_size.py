@@ -33,9 +33,9 @@ def load_synthetic():
     return module
 
 
-def make_sparse(folder):
+def make_sparse(folder, layers=None):
     synthetic = load_synthetic()
-    config = synthetic.make_config("1.7b", None, 131072)
+    config = synthetic.make_config("1.7b", layers, 131072)
     header, offset = {}, 0
     for name, shape in synthetic.make_tensors(config):
         end = offset + 2 * synthetic.count(shape)

@@ -25,6 +25,13 @@ BIN = pathlib.Path(os.environ.get("SPARKC_BIN", ROOT / "build" / "bin"))
 MOVED = 2e-1
 NEAR_TIE = 2e-4
 
+# SPARKC_ISA=avx2 in the environment runs a test on that instruction set: models
+# are compiled for all of them where the test does not say for which, and forced
+# to that one. (The variable is taken out of the environment, since objects for
+# one CPU may not have it.)
+ISA = os.environ.pop("SPARKC_ISA", None)
+FORCED = set()  # objects that hold it
+
 DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I32": np.int32}
 
 
@@ -95,11 +102,15 @@ def run_parts(parts, usage):
 
 
 #--- Tools --------------------------------------------------------------------
-def tool(name, *arguments, ok=True):
-    """Runs a tool. With ok, anything but exit status 0 ends the test."""
-    command = [str(BIN / name), *map(str, arguments)]
+def tool(name, *arguments, ok=True, under=(), **variables):
+    """Runs a tool, under another program (qemu) if that is given, with variables
+    added to its environment. With ok, anything but exit status 0 ends the test."""
+    command = [*map(str, under), str(BIN / name), *map(str, arguments)]
+    if ISA and FORCED.intersection(command):
+        variables = {"SPARKC_ISA": ISA, **variables}
     try:
-        result = subprocess.run(command, capture_output=True, timeout=600)
+        result = subprocess.run(command, capture_output=True, timeout=600,
+                                env={**os.environ, **variables})
     except FileNotFoundError:
         sys.exit(f"FAILED {command[0]} does not exist: build it, or set SPARKC_BIN")
     if ok and result.returncode != 0:
@@ -109,25 +120,30 @@ def tool(name, *arguments, ok=True):
 
 
 def compile_model(source, output, *options):
+    FORCED.discard(str(output))
+    if ISA and not any(str(o).startswith(("--isa", "--mcpu")) for o in options):
+        options = (*options, "--isa=auto")
+        FORCED.add(str(output))
     tool("sparkc", source, "-o", output, *options)
     return output
 
 
-def run_logits(so, tokens, vocab, *options):
-    """Logits [T, vocab] of sparkc-run over the token ids."""
+def run_logits(so, tokens, vocab, *options, **how):
+    """Logits [T, vocab] of sparkc-run over the token ids; `how`: see tool."""
     with tempfile.TemporaryDirectory() as folder:
         ids, out = pathlib.Path(folder, "tokens"), pathlib.Path(folder, "logits")
         ids.write_text(" ".join(str(int(t)) for t in tokens) + "\n")
-        tool("sparkc-run", so, "--tokens", ids, "--logits", out, *options)
+        tool("sparkc-run", so, "--tokens", ids, "--logits", out, *options, **how)
         data = np.fromfile(out, "<f4")
     if data.size != len(tokens) * vocab:
         sys.exit(f"FAILED {so}: {data.size} logits, expected {len(tokens)} x {vocab}")
     return data.reshape(len(tokens), vocab)
 
 
-def expect_error(failures, what, name, *arguments, names=()):
-    """The tool ends with status 1 and one line that contains all of names."""
-    result = tool(name, *arguments, ok=False)
+def expect_error(failures, what, name, *arguments, names=(), **how):
+    """The tool ends with status 1 and one line that contains all of names; `how`:
+    see tool."""
+    result = tool(name, *arguments, ok=False, **how)
     lines = result.stderr.decode(errors="replace").splitlines()
     good = (result.returncode == 1 and len(lines) == 1
             and lines[0].startswith(f"{name}: error: ")

@@ -134,8 +134,11 @@ int main(int argc, char **argv) {
     calls.push_back(ctx);
   }
 
-  // Tests compile for the machine they run on: no choice to make here.
+  // Tests compile for the machine they run on: no choice to make here. Tiles are
+  // to be asked for (ARCH_REQ_XCOMP_PERM, XTILEDATA).
   const sparkc_entry &entry = d.entries[0];
+  if (entry.isa == SPARKC_ISA_AMX && syscall(SYS_arch_prctl, 0x1023, 18) != 0)
+    fail("the system permits no tiles");
   const sparkc_entry_fn run = block > 1 ? entry.prefill : entry.step;
   if (!run)
     fail("the model has no such entry");

@@ -10,6 +10,7 @@
 #include "codegen/object/Descriptor.h"
 #include "codegen/object/Emit.h"
 #include "codegen/object/Link.h"
+#include "codegen/object/Variants.h"
 #include "codegen/weights/Dequantize.h"
 #include "codegen/weights/PackPlan.h"
 #include "codegen/weights/Report.h"
@@ -47,7 +48,14 @@ private:
   llvm::Error parseStage();
   llvm::Error runStages();
   llvm::Error runPipeline(StringRef stage,
+                          llvm::function_ref<void(OpPassManager &)> build) {
+    return runPipeline(*module, stage, build);
+  }
+  llvm::Error runPipeline(ModuleOp on, StringRef stage,
                           llvm::function_ref<void(OpPassManager &)> build);
+  llvm::Error resolveTargets();
+  /// From the schedule to functions for each of the targets.
+  llvm::Error generateCode();
   llvm::Error writeText();
   llvm::Error writeCode();
   /// Packs for the sake of --dequantize and --report alone.
@@ -62,7 +70,8 @@ private:
   const DriverOptions &options;
   OwningOpRef<ModuleOp> module;
   Stage stage = Stage::Spark;
-  TargetSpec target;
+  /// One, or with --isa several, best first.
+  SmallVector<TargetSpec> targets;
   std::unique_ptr<CheckpointExport> checkpointExport;
   /// The report of compileCode, printed once all is written.
   std::string table;
@@ -178,12 +187,12 @@ llvm::Error Compilation::parseStage() {
 }
 
 llvm::Error
-Compilation::runPipeline(StringRef name,
+Compilation::runPipeline(ModuleOp on, StringRef name,
                          llvm::function_ref<void(OpPassManager &)> build) {
   ErrorCollector errors(context);
   PassManager pm(&context);
   build(pm);
-  if (failed(pm.run(*module)))
+  if (failed(pm.run(on)))
     return errors.take(options.input + ": " + name.str());
   return llvm::Error::success();
 }
@@ -200,7 +209,18 @@ llvm::Error Compilation::runStages() {
         }))
       return error;
   if (stage < Stage::LLVM && options.emit >= Stage::LLVM)
-    if (llvm::Error error = runPipeline("codegen", [&](OpPassManager &pm) {
+    return generateCode();
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::generateCode() {
+  OwningOpRef<ModuleOp> all;
+  for (const TargetSpec &target : targets) {
+    OwningOpRef<ModuleOp> copy;
+    if (&target != &targets.back())
+      copy = module->clone();
+    ModuleOp code = copy ? *copy : *module;
+    if (llvm::Error error = runPipeline(code, "codegen", [&](OpPassManager &pm) {
           CodegenPipelineOptions codegen;
           codegen.isa = isaName(target.isa).str();
           codegen.ahead = prefetchDistance(target.cpu);
@@ -208,6 +228,14 @@ llvm::Error Compilation::runStages() {
           buildCodegenPipeline(pm, codegen);
         }))
       return error;
+    if (!target.prefix.empty())
+      prefixSymbols(code, target.prefix);
+    if (all)
+      moveCode(code, *all);
+    else
+      all = copy ? std::move(copy) : std::move(module);
+  }
+  module = std::move(all);
   return llvm::Error::success();
 }
 
@@ -279,11 +307,11 @@ llvm::Expected<std::string> Compilation::compileCode(WeightFileWriter &writer) {
   if (llvm::Error error = writeExtras(*report))
     return error;
   table = report->table();
-  if (llvm::Error error = finishModule(*module, target, *digest))
+  if (llvm::Error error = finishModule(*module, targets, *digest))
     return error;
   if (options.emit == Stage::Assembly)
-    return compileToAssembly(*module, target);
-  auto object = compileToObject(*module, target);
+    return compileToAssembly(*module, targets);
+  auto object = compileToObject(*module, targets);
   if (!object)
     return object.takeError();
   return std::string(object->begin(), object->end());
@@ -322,11 +350,24 @@ llvm::Error Compilation::writeCode() {
   return llvm::Error::success();
 }
 
-llvm::Error Compilation::run() {
+llvm::Error Compilation::resolveTargets() {
+  if (!options.isa.empty()) {
+    auto resolved = resolveIsas(options.isa);
+    if (!resolved)
+      return resolved.takeError();
+    targets = std::move(*resolved);
+    return llvm::Error::success();
+  }
   auto resolved = resolveTarget(options.mcpu);
   if (!resolved)
     return resolved.takeError();
-  target = *resolved;
+  targets.push_back(std::move(*resolved));
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::run() {
+  if (llvm::Error error = resolveTargets())
+    return error;
   bool directory = llvm::sys::fs::is_directory(options.input);
   bool text = StringRef(options.input).ends_with(".mlir");
   if (!directory && !text) {

@@ -28,6 +28,7 @@ struct DriverOptions {
   /// Most tokens of one prefill call; 0: 256, or the model's context.
   int64_t prefillBlock = 0;
   std::string mcpu = "native";
+  std::string isa; ///< "auto" or a list: code for each; empty: for mcpu alone
   bool sanitizeThread = false;
   std::string report;     ///< a JSON file on the weights; empty: none
   std::string dequantize; ///< a directory for a checkpoint; empty: none

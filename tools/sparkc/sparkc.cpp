@@ -87,9 +87,19 @@ static void declare(CLI::App &app, DriverOptions &options) {
                  "Most tokens that a prefill reads at once (default: 256); 1: "
                  "no entry for blocks, prompts are read token by token")
       ->check(CLI::Range(int64_t(1), int64_t(4096)));
-  app.add_option("--mcpu", options.mcpu,
-                 "CPU to compile for: native (default), x86-64-v3, znver4, "
-                 "sapphirerapids, ...");
+  auto *cpu = app.add_option("--mcpu", options.mcpu,
+                             "CPU to compile for: native (default), x86-64-v3, "
+                             "znver4, sapphirerapids, ...");
+  app.add_option("--isa", options.isa,
+                 "Code for several instruction sets in one object, of which "
+                 "the host takes the best that its machine has: auto (amx, "
+                 "avx512vnni, avxvnni, avx2), or a list of these and avx512, "
+                 "by commas. Text of the llvm stage wants the list again")
+      ->check([](const std::string &text) {
+        return text.empty() ? "auto or a list of instruction sets is missing"
+                            : "";
+      })
+      ->excludes(cpu);
   app.add_option_function<std::string>(
          "--sanitize",
          [&options](const std::string &) { options.sanitizeThread = true; },

@@ -14,6 +14,7 @@
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
+#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
@@ -27,8 +28,8 @@ using namespace sparkc;
 using namespace sparkc::test;
 
 KernelObject::KernelObject() {
-  context.loadDialect<arith::ArithDialect, cf::ControlFlowDialect,
-                      math::MathDialect, scf::SCFDialect, ub::UBDialect,
+  context.loadDialect<amx::AMXDialect, arith::ArithDialect,
+                      cf::ControlFlowDialect, math::MathDialect, scf::SCFDialect, ub::UBDialect,
                       vector::VectorDialect, LLVM::LLVMDialect>();
   module = ModuleOp::create(UnknownLoc::get(&context));
 }
@@ -53,7 +54,9 @@ std::string KernelObject::compile(const TargetSpec &target) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createSCFToControlFlowPass());
-  passes.addPass(createConvertVectorToLLVMPass());
+  ConvertVectorToLLVMPassOptions vectors;
+  vectors.amx = true;
+  passes.addPass(createConvertVectorToLLVMPass(vectors));
   passes.addPass(createConvertMathToLLVMPass());
   passes.addPass(createArithToLLVMConversionPass());
   passes.addPass(createConvertControlFlowToLLVMPass());

@@ -82,13 +82,13 @@ inline bool hostRuns(const TargetSpec &spec) {
   }
 }
 
-/// A module compiled for one target and loaded into this process.
+/// A module compiled for its targets and loaded into this process.
 class LoadedObject {
 public:
   /// Leaves `error` set on failure.
-  LoadedObject(mlir::ModuleOp module, const TargetSpec &spec,
+  LoadedObject(mlir::ModuleOp module, llvm::ArrayRef<TargetSpec> specs,
                llvm::ArrayRef<llvm::StringRef> exports) {
-    auto object = compileToObject(module, spec, exports);
+    auto object = compileToObject(module, specs, exports);
     if (!object) {
       error = messageOf(object.takeError());
       return;

@@ -1,0 +1,31 @@
+// AMX: blocks of tokens get kernels on tile registers, tokens one by one those
+// of AVX-512-VNNI. In a kernel tiles are loaded from its own frame, of the
+// smaller group's columns; up to six bits both sources are signed.
+//
+// RUN: sed 's/prefill_block = 1/prefill_block = 6/' %S/../passes/Inputs/two-layers.mlir > %t.mlir
+// RUN: sparkc-opt %t.mlir --sparkc-graph-pipeline="scheme=q4:g32 rules=*.down_proj=q8:g64" --sparkc-fuse-pipeline --sparkc-schedule-pipeline --step-select-microkernel=isa=amx -o %t.step.mlir
+// RUN: FileCheck %s --check-prefix=SELECT < %t.step.mlir
+// SELECT-DAG: layout "tile16_q4" {{.*}} kernel "dot_q4_avx512vnni" {
+// SELECT-DAG: layout "tile16_q8" {{.*}} kernel "dot_q8_avx512vnni" {
+// SELECT-DAG: layout "tile16_q4" {{.*}} kernel "gemm_q4_amx" {
+// SELECT-DAG: layout "tile16_q8" {{.*}} kernel "gemm_q8_amx" {
+
+// RUN: sparkc-opt %t.step.mlir --step-lower-to-llvm | FileCheck %s
+// CHECK-NOT: amx.tile
+// CHECK-LABEL: llvm.func internal @gemm_q4_amx.
+// CHECK-COUNT-4: amx.tile_zero : !amx.tile<16x16xi32>
+// CHECK-COUNT-2: amx.tile_load {{.*}} into !amx.tile<16x32xi8>
+// CHECK-COUNT-2: amx.tile_load {{.*}} into !amx.tile<8x64xi8>
+// CHECK-COUNT-4: amx.tile_muli %{{[^ ]*}}, %{{[^ ]*}}, {{.*}}!amx.tile<16x32xi8>, !amx.tile<8x64xi8>
+// CHECK-COUNT-4: amx.tile_store
+// CHECK-LABEL: llvm.func internal @gemm_q8_amx.
+// CHECK:         amx.tile_muli %{{[^ ]*}}, %{{[^ ]*}} zext, {{.*}}!amx.tile<16x64xi8>, !amx.tile<16x64xi8>
+
+// Of all that the instructions are left.
+// RUN: sparkc-opt %t.step.mlir --sparkc-codegen-pipeline=isa=amx | FileCheck %s --check-prefix=LLVM
+// LLVM-NOT: amx.tile
+// LLVM:     "llvm.x86.tdpbssd.internal"
+// LLVM-NOT: amx.tile
+// LLVM:     "llvm.x86.tdpbsud.internal"
+// LLVM-NOT: amx.tile
+// LLVM-NOT: memref
