@@ -8,6 +8,8 @@
 #include "codegen/object/Variants.h"
 #include "test/unit/object/TestModules.h"
 
+#include "llvm/Target/TargetMachine.h"
+
 #include <gtest/gtest.h>
 
 using namespace sparkc;
