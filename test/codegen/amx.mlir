@@ -5,10 +5,10 @@
 // RUN: sed 's/prefill_block = 1/prefill_block = 6/' %S/../passes/Inputs/two-layers.mlir > %t.mlir
 // RUN: sparkc-opt %t.mlir --sparkc-graph-pipeline="scheme=q4:g32 rules=*.down_proj=q8:g64" --sparkc-fuse-pipeline --sparkc-schedule-pipeline --step-select-microkernel=isa=amx -o %t.step.mlir
 // RUN: FileCheck %s --check-prefix=SELECT < %t.step.mlir
-// SELECT-DAG: layout "tile16_q4" {{.*}} kernel "dot_q4_avx512vnni" {
-// SELECT-DAG: layout "tile16_q8" {{.*}} kernel "dot_q8_avx512vnni" {
-// SELECT-DAG: layout "tile16_q4" {{.*}} kernel "gemm_q4_amx" {
-// SELECT-DAG: layout "tile16_q8" {{.*}} kernel "gemm_q8_amx" {
+// SELECT-DAG: layout "tile16_q4" {{.*}} kernel "dot_q4_avx512vnni"
+// SELECT-DAG: layout "tile16_q8" {{.*}} kernel "dot_q8_avx512vnni"
+// SELECT-DAG: layout "tile16_q4" {{.*}} kernel "gemm_q4_amx"
+// SELECT-DAG: layout "tile16_q8" {{.*}} kernel "gemm_q8_amx"
 
 // RUN: sparkc-opt %t.step.mlir --step-lower-to-llvm | FileCheck %s
 // CHECK-NOT: amx.tile
