@@ -165,7 +165,9 @@ void sparkc::emitBarrier(Emitter &e, Value prefetch, Value bytes) {
       [&] {
         auto [lo, hi] = e.share(bytes);
         Value end = e.umin(hi, e.addC(lo, kPrefetchBytes));
-        e.loop(lo, end, 64, [&](Value at) { e.prefetch(e.at(prefetch, at)); });
+        e.loop(lo, end, 64, [&](Value at) {
+          e.prefetch(e.at(prefetch, at), Emitter::Locality::All);
+        });
         emitWait(e, words, generation);
       });
   words.tsan("__tsan_acquire", generation);

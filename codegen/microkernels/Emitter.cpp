@@ -182,8 +182,8 @@ Value Emitter::stack(int64_t bytes) {
   return LLVM::AllocaOp::create(b, loc, ptr(), i8(), size, /*alignment=*/64u);
 }
 
-void Emitter::prefetch(Value address, bool toL2) {
-  LLVM::Prefetch::create(b, loc, address, /*rw=*/0, /*hint=*/toL2 ? 2 : 3,
+void Emitter::prefetch(Value address, Locality locality) {
+  LLVM::Prefetch::create(b, loc, address, /*rw=*/0, /*hint=*/int(locality),
                          /*cache=*/1);
 }
 
@@ -193,7 +193,7 @@ void Emitter::prefetchStream(Value i, int64_t iterations, int64_t lines) {
     return;
   Value at = this->at(stream, addC(mulC(i, lines * 64), streamed));
   for (int64_t line = 0; line < lines; ++line)
-    prefetch(this->at(at, line * 64), /*toL2=*/true);
+    prefetch(this->at(at, line * 64), Locality::L2);
   streamed += bytes;
 }
 

@@ -116,8 +116,10 @@ public:
                     bool shared);
   /// 64-byte aligned room in the stack frame, made at the function's entry.
   mlir::Value stack(int64_t bytes);
-  /// To the L1 cache, or only to the L2 cache.
-  void prefetch(mlir::Value address, bool toL2 = false);
+  /// LLVM's locality: to the L1 cache on the way past the others, which what is
+  /// read once would only fill; to the L2 cache; to all caches.
+  enum class Locality { Once = 0, L2 = 2, All = 3 };
+  void prefetch(mlir::Value address, Locality locality);
   /// Called in iteration i < iterations of a prologue's loop: prefetches the
   /// next `lines` lines of the stream for it, as long as the limit allows, so
   /// that memory is busy before the first tile is read.

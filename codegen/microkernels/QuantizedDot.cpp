@@ -59,7 +59,7 @@ Value QuantizedDot::activations(Value xs, int64_t k) {
 
 void QuantizedDot::prefetch(Value at, int64_t bytes) {
   for (int64_t i = 0; in.ahead && i < bytes; i += 64)
-    e.prefetch(e.at(at, i + in.ahead));
+    e.prefetch(e.at(at, i + in.ahead), Emitter::Locality::Once);
 }
 
 /// Group `inBatch` of a batch; `index` is its number in the tile.

@@ -266,7 +266,7 @@ void QuantizedGemm::emit() {
                                          i / kPrefetchLines *
                                                  matrix.tileBytes() +
                                              i % kPrefetchLines * 64)),
-                     /*toL2=*/true);
+                     Emitter::Locality::L2);
         multiply(from, e.at(in.x, e.mulC(q, quad.bytes)),
                  e.at(in.f, e.add(e.mulC(q, kQuad * in.fRow),
                                   e.mulC(strip, 64 * tilesAtOnce))),

@@ -26,6 +26,21 @@ std::vector<std::string> namesOf(llvm::ArrayRef<TargetSpec> specs) {
 
 using Names = std::vector<std::string>;
 
+/// Programs of one context: code moves between them.
+class Programs {
+public:
+  Programs() { context.loadDialect<mlir::LLVM::LLVMDialect>(); }
+  mlir::ModuleOp add(const char *text, const char *prefix) {
+    modules.push_back(mlir::parseSourceString<mlir::ModuleOp>(text, &context));
+    prefixSymbols(*modules.back(), prefix);
+    return *modules.back();
+  }
+
+private:
+  mlir::MLIRContext context;
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules;
+};
+
 TEST(Variants, ListsBestFirst) {
   auto all = resolveIsas("auto");
   ASSERT_TRUE(bool(all)) << messageOf(all.takeError());
@@ -58,13 +73,13 @@ TEST(Variants, RefusesOtherLists) {
 TEST(Variants, EachFunctionHasItsTarget) {
   std::string assembly;
   {
-    TestModule one(scaleText), two(scaleText);
-    prefixSymbols(*one, "avx512.");
-    prefixSymbols(*two, "avx2.");
-    moveCode(*two, *one);
+    Programs programs;
+    mlir::ModuleOp one = programs.add(scaleText, "avx512."),
+                   two = programs.add(scaleText, "avx2.");
+    moveCode(two, one);
     auto specs = resolveIsas("avx512,avx2");
     ASSERT_TRUE(bool(specs)) << messageOf(specs.takeError());
-    auto text = compileToAssembly(*one, *specs, {"avx512.scale", "avx2.scale"});
+    auto text = compileToAssembly(one, *specs, {"avx512.scale", "avx2.scale"});
     ASSERT_TRUE(bool(text)) << messageOf(text.takeError());
     assembly = *text;
   }
@@ -81,26 +96,26 @@ TEST(Variants, CallsStayInside) {
   // result, is each one's own.
   std::string other = addOneText;
   other.replace(other.find("constant(1 "), 11, "constant(5 ");
-  TestModule one(addOneText), two(other.c_str());
-  prefixSymbols(*one, "avxvnni.");
-  prefixSymbols(*two, "avx2.");
-  moveCode(*two, *one);
-  EXPECT_TRUE((*two).getBody()->empty());
+  Programs programs;
+  mlir::ModuleOp one = programs.add(addOneText, "avxvnni."),
+                 two = programs.add(other.c_str(), "avx2.");
+  moveCode(two, one);
+  EXPECT_TRUE(two.getBody()->empty());
   auto specs = resolveIsas("avxvnni,avx2");
   ASSERT_TRUE(bool(specs)) << messageOf(specs.takeError());
-  LoadedObject object(*one, *specs, {"avxvnni.add_one", "avx2.add_one"});
+  LoadedObject object(one, *specs, {"avxvnni.add_one", "avx2.add_one"});
   ASSERT_EQ(object.error, "");
   EXPECT_EQ(object.get<int64_t(int64_t)>("avxvnni.add_one")(41), 42);
   EXPECT_EQ(object.get<int64_t(int64_t)>("avx2.add_one")(41), 46);
 }
 
 TEST(Variants, DeclarationsAreShared) {
-  TestModule three(undefinedText), four(undefinedText);
-  prefixSymbols(*three, "a.");
-  prefixSymbols(*four, "b.");
-  moveCode(*four, *three);
+  Programs programs;
+  mlir::ModuleOp one = programs.add(undefinedText, "a."),
+                 two = programs.add(undefinedText, "b.");
+  moveCode(two, one);
   int count = 0;
-  for (mlir::Operation &op : *(*three).getBody())
+  for (mlir::Operation &op : *one.getBody())
     count += mlir::isa<mlir::LLVM::LLVMFuncOp>(op);
   EXPECT_EQ(count, 3); // elsewhere, a.calls, b.calls
 }
