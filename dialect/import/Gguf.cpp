@@ -325,7 +325,7 @@ GgufValue Reader::value(const Twine &what) {
   if (of == GgufType::Bool)
     for (uint8_t byte : bytes)
       if (byte > 1)
-        fail(what + " is a bool of " + Twine(byte));
+        fail(what + " is a bool of " + Twine(unsigned(byte)));
   return GgufValue(kind, of, count, bytes);
 }
 

@@ -108,7 +108,7 @@ def random_blocks(rng, name, rows, cols, extreme=False, size=None):
     n = rows * cols // block
     blocks = rng.integers(0, 256, (n, nbytes), dtype=np.uint8)
     size = size or 1 / np.sqrt(cols)
-    span = {"Q4_0": 5, "Q4_1": 5, "Q5_0": 9, "Q5_1": 9, "Q8_0": 74, "Q4_K": 150, "Q5_K": 300,
+    span = {"Q4_0": 5, "Q4_1": 5, "Q5_0": 9, "Q5_1": 9, "Q8_0": 74, "Q4_K": 290, "Q5_K": 590,
             "Q6_K": 1300}[name]
     for i, at in enumerate(HALVES[name]):
         if extreme:
@@ -275,7 +275,8 @@ def make(path, shape, type_of, seed=1, extreme=False, keys=None, **options):
             kind, raw = "F32", rng.uniform(0.5, 1.5, dims).astype(np.float32).view(np.uint8)
         else:
             kind = type_of(name)
-            size = 1.0 if name == "embedding" else None
+            # Logits of the order of 1 to 10.
+            size = 3 / np.sqrt(dims[1]) if name == "embedding" else None
             if kind in QUANTIZED:
                 raw = random_blocks(rng, kind, *dims, extreme=extreme, size=size)
             else:

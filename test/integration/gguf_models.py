@@ -294,7 +294,7 @@ def errors(failures, folder):
     path = folder / "bad.gguf"
     small = dict(NARROW, layers=[S])
 
-    def refused(what, names, keys=None, change=None, drop=()):
+    def refused(what, names, keys=None, change=None, drop=(), file=True):
         tensors = gguf.make(path, small, lambda name: "Q8_0")
         all_keys = {**gguf.keys_of(**small), **(keys or {})}
         for key in drop:
@@ -303,7 +303,7 @@ def errors(failures, folder):
             change(tensors)
         gguf.write(path, all_keys, tensors)
         expect_error(failures, what, "sparkc", path, "-o", folder / "bad.so",
-                     names=[path, *names])
+                     names=[path, *names] if file else names)
 
     p = "spark2_5."
     refused("another architecture", ["'llama'"], {"general.architecture": "llama"})
@@ -337,7 +337,7 @@ def errors(failures, folder):
         raw[34 * 7 + 1] = 0x7C
         tensors["blk.0.ffn_down.weight"] = (kind, dims, raw)
     refused("a scale that is no number", ["layers.0.down_proj", "row 1", "column 64"],
-            change=infinite)
+            change=infinite, file=False)
     gguf.make(path, small, lambda name: "Q8_0")
     data = path.read_bytes()
     for size in (0, 3, 24, 200, 1500, len(data) // 2, len(data) - 64):
