@@ -23,7 +23,6 @@ import json
 import pathlib
 import random
 import sys
-import tempfile
 
 import numpy as np
 
@@ -31,8 +30,8 @@ import gguf
 import quantized
 import random_models
 from dequantize import stored_name
-from harness import (BIN, HERE, SPARK_TINY, Failures, compile_model, expect_error, read_model,
-                     run_logits, tool)
+from harness import (BIN, HERE, SPARK_TINY, compile_model, expect_error, read_model,
+                     run_logits, run_parts, tool)
 from packed import read_weights
 
 S, F = random_models.S, random_models.F
@@ -367,13 +366,5 @@ PARTS = {"exact": exact, "bits": bits, "mixed": mixed, "isas": isas, "text": tex
          "quantize": quantize, "export": export, "errors": errors, "real": real}
 
 
-def main():
-    failures = Failures()
-    for part in sys.argv[1:] or PARTS:
-        with tempfile.TemporaryDirectory() as folder:
-            PARTS[part](failures, pathlib.Path(folder))
-    return failures.finish()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_parts(PARTS, __doc__))
