@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/weights/BlockFormat.h"
+#include "codegen/weights/GridOf.h"
 #include "codegen/weights/WeightPolicy.h"
 #include "passes/Passes.h"
 
@@ -24,6 +26,10 @@ namespace sparkc {
 /// The scheme that stores a matrix as its file does (f16 widened to f32).
 static WeightScheme storedScheme(SourceAttr source) {
   WeightScheme scheme;
+  if (const BlockFormat *format = blockFormat(source.getDtype())) {
+    scheme.grid = format->grid;
+    return scheme;
+  }
   scheme.kind =
       source.getDtype() == "BF16" ? WeightScheme::BF16 : WeightScheme::F32;
   return scheme;
@@ -35,10 +41,9 @@ static RankedTensorType typeOf(ArrayRef<int64_t> shape,
     return RankedTensorType::get(shape, Float32Type::get(context));
   if (scheme.kind == WeightScheme::BF16)
     return RankedTensorType::get(shape, BFloat16Type::get(context));
-  const GridSpec &grid = scheme.grid;
-  return RankedTensorType::get(
-      shape, IntegerType::get(context, grid.bits),
-      GridAttr::get(context, grid.bits, grid.group, grid.symmetric));
+  return RankedTensorType::get(shape,
+                               IntegerType::get(context, scheme.grid.bits),
+                               attrOf(context, scheme.grid));
 }
 
 /// The one of two schemes that loses less.
@@ -56,7 +61,10 @@ static WeightScheme finer(const WeightScheme &x, const WeightScheme &y) {
 static std::string describe(RankedTensorType type) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  if (auto grid = dyn_cast_or_null<GridAttr>(type.getEncoding()))
+  auto grid = dyn_cast_or_null<GridAttr>(type.getEncoding());
+  if (grid && grid.getForm() != GridForm::zero)
+    stream << WeightScheme{WeightScheme::Grid, gridOf(grid)}.str();
+  else if (grid)
     stream << "q" << grid.getBits() << " g" << grid.getGroup()
            << (grid.getSymmetric() ? " sym" : "");
   else
@@ -160,6 +168,14 @@ llvm::Error SparkQuantize::chooseSchemes() {
             : storedScheme(weight.getSource());
     schemes[symbol] = chosen;
   }
+  SymbolTable symbols(module);
+  auto hasBlocks = [&](LinearOp linear) {
+    auto weight = symbols.lookup<WeightOp>(linear.getWeightAttr().getAttr());
+    return weight && blockFormat(weight.getSource().getDtype());
+  };
+  auto isAsked = [&](LinearOp linear) {
+    return fallback || policy.ruleFor(linear.getWeight());
+  };
   // Rows that meet in a pair of tiles have one grid.
   module.walk([&](GegluOp geglu) {
     auto gate = geglu.getGate().getDefiningOp<LinearOp>();
@@ -168,7 +184,16 @@ llvm::Error SparkQuantize::chooseSchemes() {
       return;
     WeightScheme &a = schemes[gate.getWeightAttr().getAttr()];
     WeightScheme &b = schemes[up.getWeightAttr().getAttr()];
-    a = b = finer(a, b);
+    if (a == b)
+      return;
+    // Codes of two types that are to stay as they are in one: floats can hold
+    // either.
+    if ((hasBlocks(gate) || hasBlocks(up)) && !isAsked(gate) && !isAsked(up)) {
+      a = b = WeightScheme();
+      a.kind = b.kind = WeightScheme::F32;
+    } else {
+      a = b = finer(a, b);
+    }
   });
   for (auto weight : module.getOps<WeightOp>()) {
     ArrayRef<int64_t> shape = weight.getTensorType().getShape();

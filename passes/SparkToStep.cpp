@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/weights/GridOf.h"
 #include "codegen/weights/PackedLayout.h"
 #include "mlir/IR/Builders.h"
 #include "passes/EpilogueRuns.h"
@@ -30,7 +31,7 @@ static StringRef lastName(StringRef name) {
 namespace {
 /// How a weight lies in its pack; weights that are alike can share one.
 struct Stored {
-  Layout layout;
+  Layout layout = Layout::Tile16F32;
   int64_t group = 0;
   /// Not in the layout, but one fit serves a whole pack.
   bool symmetric = false;
@@ -45,11 +46,8 @@ struct Stored {
 static FailureOr<Stored> storedAs(spark::WeightOp weight) {
   Type element = weight.getTensorType().getElementType();
   if (spark::GridAttr grid = weight.getGrid()) {
-    Layout layout = grid.getBits() == 4   ? Layout::Tile16Q4
-                    : grid.getBits() == 5 ? Layout::Tile16Q5
-                    : grid.getBits() == 6 ? Layout::Tile16Q6
-                                          : Layout::Tile16Q8;
-    return Stored{layout, int64_t(grid.getGroup()), grid.getSymmetric()};
+    GridSpec spec = gridOf(grid);
+    return Stored{spec.layout(), spec.group, spec.symmetric};
   }
   if (element.isF32())
     return Stored{Layout::Tile16F32};
@@ -143,7 +141,7 @@ private:
   SmallVector<step::FuncOp> layerFunctions;
   /// The embedding op waits for the head's place where they are tied.
   SmallVector<std::pair<step::EmbedOp, StringAttr>> embeds;
-  llvm::StringMap<std::pair<int64_t, Layout>> headPacks;
+  llvm::StringMap<std::pair<int64_t, Stored>> headPacks;
   step::AffineAttr kvBytes;
   int64_t fullLayers = 0, ring = 0, capacityMultiple = 16;
   Type kvElement;
@@ -303,6 +301,12 @@ step::PhaseOp Scheduler::phase(Function &fn, StringRef name,
   return op;
 }
 
+static void setLayout(step::EmbedOp embed, Layout layout, int64_t group) {
+  embed.setLayout(layoutName(layout));
+  if (group)
+    embed.setGroup(group);
+}
+
 LogicalResult Scheduler::scheduleEmbed(Function &entry, spark::EmbedOp op) {
   spark::WeightOp table = weight(op.getWeightAttr().getAttr());
   OpBuilder b(context());
@@ -310,23 +314,31 @@ LogicalResult Scheduler::scheduleEmbed(Function &entry, spark::EmbedOp op) {
   FlatSymbolRefAttr x = vectorSlot("x", features(op.getOutput()));
   auto embed = step::EmbedOp::create(
       b, op.getLoc(), x, b.getI64IntegerAttr(0), b.getStringAttr(""),
-      b.getI64IntegerAttr(features(op.getOutput())));
+      b.getI64IntegerAttr(features(op.getOutput())), IntegerAttr());
   // A linear on the same weight (a tied head) packs it; else rows of their own.
   bool shared = false;
   module.walk([&](spark::FusedLinearOp linear) {
     shared |= llvm::is_contained(linear.getSegments(), op.getWeightAttr());
   });
-  if (shared && !table.getGrid()) {
+  if (shared) {
     embeds.push_back({embed, op.getWeightAttr().getAttr()});
   } else {
-    Layout layout = table.getTensorType().getElementType().isBF16()
-                        ? Layout::RowsBF16
-                        : Layout::RowsF32;
     ArrayRef<int64_t> shape = table.getTensorType().getShape();
-    embed.setWeight(addPack("rows." + op.getWeight().str(),
-                            PackedMatrix::rowMajor(layout, shape[0], shape[1]),
+    PackedMatrix matrix = PackedMatrix::rowMajor(
+        table.getTensorType().getElementType().isBF16() ? Layout::RowsBF16
+                                                        : Layout::RowsF32,
+        shape[0], shape[1]);
+    // Rows that a file has in blocks lie in tiles, like any such matrix.
+    if (table.getGrid()) {
+      FailureOr<Stored> grid = storedAs(table);
+      if (failed(grid))
+        return failure();
+      matrix =
+          PackedMatrix::plain(grid->layout, shape[0], shape[1], grid->group);
+    }
+    embed.setWeight(addPack("rows." + op.getWeight().str(), matrix,
                             op.getWeightAttr(), table.getLoc()));
-    embed.setLayout(layoutName(layout));
+    setLayout(embed, matrix.layout, matrix.group);
   }
   held[op.getOutput()] = {x, {}};
   barrier(entry, op.getLoc());
@@ -512,7 +524,7 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
       name += "." + std::to_string(packIndex);
     int64_t offset = addPack(name, matrix, packed, op.getLoc());
     if (packed.size() == 1 && rowRuns.size() == 1)
-      headPacks[packed[0].getValue()] = {offset, grid.layout};
+      headPacks[packed[0].getValue()] = {offset, grid};
 
     for (const EpilogueRun &run : *runs) {
       if (grids[run.segmentA] != grid)
@@ -666,7 +678,7 @@ LogicalResult Scheduler::run() {
       return embed.emitError() << "reads @" << name.getValue()
                                << ", which the head does not pack alone";
     embed.setWeight(it->second.first);
-    embed.setLayout(layoutName(it->second.second));
+    setLayout(embed, it->second.second.layout, it->second.second.group);
   }
   step::DescriptorOp::create(
       b, loc, kvBytes, step::AffineAttr(), b.getI64IntegerAttr(payload),

@@ -26,9 +26,9 @@ static FailureOr<Layout> checkLayout(Operation *op, StringRef name,
     if (group)
       return op->emitOpError() << "has groups of " << group << ", but layout '"
                                << name << "' has none";
-  } else if (group != 32 && group != 64 && group != 128) {
-    return op->emitOpError() << "layout '" << name
-                             << "' has groups of 32, 64 or 128, not " << group;
+  } else if (!isGroupOf(*layout, group)) {
+    return op->emitOpError() << "layout '" << name << "' has groups of "
+                             << groupsOf(*layout) << ", not " << group;
   }
   return *layout;
 }
@@ -47,12 +47,14 @@ static LogicalResult checkTiles(step::TilesOp tiles) {
 }
 
 static LogicalResult checkEmbed(step::EmbedOp embed) {
-  std::optional<Layout> layout = layoutFromName(embed.getLayout());
-  if (!layout)
-    return unknownLayout(embed, embed.getLayout());
-  if (isQuantized(*layout) || *layout == Layout::VectorF32)
-    return embed.emitOpError() << "reads rows of floats, which layout '"
-                               << embed.getLayout() << "' does not have";
+  FailureOr<Layout> layout =
+      checkLayout(embed, embed.getLayout(), embed.getGroup().value_or(0));
+  if (failed(layout))
+    return failure();
+  if (*layout == Layout::VectorF32)
+    return embed.emitOpError()
+           << "reads rows, which layout '" << embed.getLayout()
+           << "' does not have";
   return success();
 }
 

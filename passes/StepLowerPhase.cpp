@@ -247,6 +247,7 @@ LogicalResult StepLowering::lowerPhaseOp(Emitter &e, Operation &op) {
       .Case([&](step::EmbedOp embed) {
         emitEmbed(e, e.at(e.weights, int64_t(embed.getWeight())),
                   embed.getLayout(), embed.getHidden(),
+                  embed.getGroup().value_or(0),
                   slotAddress(e, embed.getSlot()));
         return success();
       })

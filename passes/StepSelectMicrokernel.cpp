@@ -7,6 +7,7 @@
 
 #include "codegen/microkernels/Kernels.h"
 #include "passes/Passes.h"
+#include "sparkc_abi.h"
 
 using namespace mlir;
 using namespace sparkc;
@@ -22,7 +23,11 @@ struct StepSelectMicrokernel
   using StepSelectMicrokernelBase::StepSelectMicrokernelBase;
 
   static StringRef select(step::TilesOp tiles, unsigned level) {
-    if (mlir::isa<step::BlockType>(tiles.getActivation().getType())) {
+    if (auto block =
+            dyn_cast<step::BlockType>(tiles.getActivation().getType())) {
+      // Tile registers take activations by 32 at least.
+      if (block.getGroup() && block.getGroup() < 32)
+        level = std::min<unsigned>(level, SPARKC_ISA_AVX512VNNI);
       auto *kernel = selectBlockKernel(tiles.getLayout(), level);
       return kernel ? kernel->name : "";
     }

@@ -55,7 +55,7 @@ public:
   AmxGemm(Emitter &e, const BlockOperands &in, Layout layout)
       : QuantizedTile(e, layout, in.cols, in.group, Dot4::VNNI512), in(in),
         quad(in.cols, in.xGroup), parts(in.group / in.xGroup),
-        xGroups(std::max(kChunk / in.group, kBatchGroups) * parts),
+        xGroups(std::max(kChunk / in.group, matrix.batchGroups()) * parts),
         isFolded(bits < 8), converter(e.b.getContext()) {}
   void emit();
 
@@ -176,12 +176,12 @@ void AmxGemm::unpack(Value firstGroup, Value groups) {
     e.loop(e.c(0), groups, 1, [&](Value g) {
       Value index = e.add(firstGroup, g);
       Value batch = e.at(
-          packed, e.mulC(e.divC(index, kBatchGroups), matrix.batchBytes()));
-      Value inBatch = e.remC(index, kBatchGroups);
-      Value scale = scales(batch, inBatch), zero = zeros(batch, inBatch);
+          packed, e.mulC(e.divC(index, matrix.batchGroups()), matrix.batchBytes()));
+      Value inBatch = e.remC(index, matrix.batchGroups());
+      Value scale = scales(batch, inBatch, {}), zero = zeros(batch, inBatch);
       Value lines =
           e.at(batch, e.addC(e.mulC(inBatch, 64 * matrix.groupLines()),
-                             kBatchHeadBytes));
+                             matrix.headBytes()));
       VectorType bytes = this->bytes(kRowBytes);
       auto asBytes = [&](Value v) -> Value {
         return vector::BitCastOp::create(e.b, e.loc, bytes, v);

@@ -46,9 +46,14 @@ void emitRopeTable(Emitter &e, mlir::Value frequencies, int64_t period,
                    mlir::Value out);
 
 /// Copies the token's embedding row to `out`, f32: split over the threads, or
-/// all of it where the emitter stands at one token of a block.
+/// all of it where the emitter stands at one token of a block. `group`: columns
+/// a scale; 0 for float layouts.
 void emitEmbed(Emitter &e, mlir::Value weight, llvm::StringRef layout,
-               int64_t hidden, mlir::Value out);
+               int64_t hidden, int64_t group, mlir::Value out);
+/// The same for codes: row `token` of a matrix in tiles.
+void emitEmbedQuantized(Emitter &e, mlir::Value weight, llvm::StringRef layout,
+                        int64_t hidden, int64_t group, mlir::Value token,
+                        mlir::Value out);
 
 //===--- Dot.cpp, QuantizedDot.cpp ---------------------------------------===//
 

@@ -150,12 +150,14 @@ void sparkc::emitRopeTable(Emitter &e, Value frequencies, int64_t period,
 }
 
 void sparkc::emitEmbed(Emitter &e, Value weight, StringRef layoutName,
-                       int64_t hidden, Value out) {
+                       int64_t hidden, int64_t group, Value out) {
   Layout layout = *layoutFromName(layoutName);
   Value tokens = e.ctxField(e.ptr(), offsetof(sparkc_ctx, tokens));
   if (e.token)
     tokens = e.at(tokens, e.mulC(e.token, 4));
   Value token = e.toI64(e.load(e.i32(), tokens));
+  if (isQuantized(layout))
+    return emitEmbedQuantized(e, weight, layoutName, hidden, group, token, out);
   // Whole vectors of the row to each thread.
   Value vectors = e.c(ceilDiv(hidden, kLanes));
   auto [lo, hi] = e.token ? std::pair{e.c(0), vectors} : e.share(vectors);

@@ -19,6 +19,10 @@
 // Codes of 8 bits less a zero point would not fit a byte: there w = code - 128,
 // and (128 - zero) * sum x is added to the start. Integers do not mind.
 //
+// Where there is a float minimum instead of a zero, w = code, and
+// f = fma(minimum, x_scale * float(sum x), f) follows, of which the second
+// factor is computed for a quad beforehand.
+//
 // Columns go in chunks. A chunk of three tiles is unpacked once to a panel that
 // stays in the L1 cache, one line of bytes for four columns, and all quads of
 // tokens pass over it: with 512-bit registers three tiles by four tokens at
@@ -37,6 +41,8 @@ using namespace sparkc;
 /// Columns of a chunk where groups are no longer than 64. The panel of three
 /// tiles, the activations that pass and f share the L1 cache.
 static constexpr int64_t kChunk = 256;
+/// A chunk has at least as many groups.
+static constexpr int64_t kChunkGroups = 4;
 /// Lines of each tile's next chunk to prefetch at every quad: all of them are
 /// there after 18 quads of 4-bit codes.
 static constexpr int64_t kPrefetchLines = 2;
@@ -49,17 +55,18 @@ public:
       : QuantizedTile(e, layout, in.cols, in.group, kind), in(in),
         quad(in.cols, in.xGroup), parts(in.group / in.xGroup),
         tilesAtOnce(kind == Dot4::VNNI512 ? kBlockTiles : 1),
-        xGroups(std::max(kChunk / in.group, kBatchGroups) * parts),
+        xGroups(std::max(kChunk / in.group, kChunkGroups) * parts),
         stripBytes(xGroups * groupBytes()) {}
   void emit();
 
 private:
   // The panel: for each strip of `tilesAtOnce` tiles and each activation group
   // the lines of w, [column / 4][tile], then a line a tile each of scales, of
-  // starts, and of what is multiplied by sum x.
+  // starts, and of what is multiplied by sum x: integers or minima.
   int64_t groupLines() const { return in.xGroup / 4 * tilesAtOnce; }
   int64_t groupBytes() const {
-    return 64 * (groupLines() + (usesSums() ? 3 : 2) * tilesAtOnce);
+    bool third = usesSums() || hasMinimum(form);
+    return 64 * (groupLines() + (third ? 3 : 2) * tilesAtOnce);
   }
   int64_t lineAt(int64_t column, int64_t tile) const {
     return 64 * (column / 4 * tilesAtOnce + tile);
@@ -77,8 +84,9 @@ private:
   void unpack(Value firstGroup, Value groups);
   Value unpackGroup(Value lines, int64_t k, Value less, Value out);
   void multiply(Value strip, Value x, Value f, Value xGroup, Value count);
+  void weighSums(Value scales, Value sums, Value count);
   SmallVector<Value> group(Value panel, Value xs, Value scales, Value sums,
-                           ValueRange f);
+                           Value weighted, ValueRange f);
 
   const BlockOperands &in;
   QuadLayout quad;
@@ -89,6 +97,9 @@ private:
   int64_t xGroups;
   int64_t stripBytes;
   Value panel;
+  /// x_scale * float(sum x) of a quad, [activation group][token]; of forms with
+  /// minima.
+  Value weightedSums;
 };
 
 } // namespace
@@ -147,14 +158,18 @@ void QuantizedGemm::unpack(Value firstGroup, Value groups) {
     e.loop(e.c(0), groups, 1, [&](Value g) {
       Value index = e.add(firstGroup, g);
       Value batch = e.at(
-          packed, e.mulC(e.divC(index, kBatchGroups), matrix.batchBytes()));
-      Value inBatch = e.remC(index, kBatchGroups);
-      Value scale = scales(batch, inBatch), zero = zeros(batch, inBatch);
+          packed,
+          e.mulC(e.divC(index, matrix.batchGroups()), matrix.batchBytes()));
+      Value inBatch = e.remC(index, matrix.batchGroups());
+      Factors factors = this->factors(batch);
+      Value scale = scales(batch, inBatch, factors);
+      Value zero = hasMinimum(form) ? e.c(ints(kLanes), 0)
+                                    : zeros(batch, inBatch);
       // What is taken from each code.
       Value less = usesSums() ? e.c(ints(kLanes), 128) : zero;
       Value lines =
           e.at(batch, e.addC(e.mulC(inBatch, 64 * matrix.groupLines()),
-                             kBatchHeadBytes));
+                             matrix.headBytes()));
       for (int64_t part = 0; part < parts; ++part) {
         Value out =
             e.at(to, e.mulC(e.addC(e.mulC(g, parts), part), groupBytes()));
@@ -167,14 +182,35 @@ void QuantizedGemm::unpack(Value firstGroup, Value groups) {
         if (usesSums())
           e.store(e.sub(zero, e.c(ints(kLanes), 128)), e.at(out, factorAt(0)),
                   false, 64);
+        if (hasMinimum(form))
+          e.store(minima(batch, inBatch, factors), e.at(out, factorAt(0)),
+                  false, 64);
       }
     });
   });
 }
 
+/// x_scale * float(sum x) for `count` activation groups of a quad. What is
+/// stored of a sum is its negative, as an int16.
+void QuantizedGemm::weighSums(Value scales, Value sums, Value count) {
+  VectorType four = e.vec(e.i32(), kQuad), floats = e.vec(e.f32(), kQuad);
+  Value sixteen = e.c(four, 16);
+  e.loop(e.c(0), count, 1, [&](Value g) {
+    Value word = e.mulC(g, 4 * kQuad);
+    Value sum = e.load(four, e.at(sums, word), true);
+    sum = arith::ShRSIOp::create(
+        e.b, e.loc, arith::ShLIOp::create(e.b, e.loc, sum, sixteen), sixteen);
+    sum = e.sub(e.c(four, 0), sum);
+    Value scale = e.load(floats, e.at(scales, word), true);
+    e.store(e.fmul(scale, arith::SIToFPOp::create(e.b, e.loc, floats, sum)),
+            e.at(weightedSums, word));
+  });
+}
+
 /// One activation group: f of [tile][token].
 SmallVector<Value> QuantizedGemm::group(Value panel, Value xs, Value scales,
-                                        Value sums, ValueRange f) {
+                                        Value sums, Value weighted,
+                                        ValueRange f) {
   int64_t n = tilesAtOnce * kQuad;
   SmallVector<Sums> d(n);
   for (int64_t token = 0; token < kQuad; ++token)
@@ -214,6 +250,14 @@ SmallVector<Value> QuantizedGemm::group(Value panel, Value xs, Value scales,
           e.fmul(scale, xScale),
           arith::SIToFPOp::create(e.b, e.loc, e.v16f32(), whole(d[i])), f[i]));
     }
+    if (!hasMinimum(form))
+      continue;
+    Value minimum = e.load(e.v16f32(), e.at(panel, factorAt(tile)), false, 64);
+    for (int64_t token = 0; token < kQuad; ++token) {
+      Value &sum = next[tile * kQuad + token];
+      sum = e.fma(minimum,
+                  e.broadcast(e.load(e.f32(), e.at(weighted, 4 * token))), sum);
+    }
   }
   return next;
 }
@@ -228,13 +272,21 @@ void QuantizedGemm::multiply(Value strip, Value x, Value f, Value xGroup,
   for (int64_t tile = 0; tile < tilesAtOnce; ++tile)
     for (int64_t token = 0; token < kQuad; ++token)
       sums.push_back(e.load(e.v16f32(), address(tile, token), false, 64));
+  if (hasMinimum(form)) {
+    Value first = e.mulC(xGroup, 4 * kQuad);
+    weighSums(e.at(x, e.addC(first, quad.scales)),
+              e.at(x, e.addC(first, quad.sums)), count);
+  }
   sums = e.reduce(e.c(0), count, 1, sums, [&](Value g, ValueRange carried) {
     Value index = e.add(xGroup, g);
     Value word = e.mulC(index, 16);
     return group(e.at(strip, e.mulC(g, groupBytes())),
                  e.at(x, e.mulC(index, 4 * in.xGroup)),
                  e.at(x, e.addC(word, quad.scales)),
-                 e.at(x, e.addC(word, quad.sums)), carried);
+                 e.at(x, e.addC(word, quad.sums)),
+                 hasMinimum(form) ? e.at(weightedSums, e.mulC(g, 4 * kQuad))
+                                  : Value(),
+                 carried);
   });
   for (int64_t tile = 0; tile < tilesAtOnce; ++tile)
     for (int64_t token = 0; token < kQuad; ++token)
@@ -244,6 +296,8 @@ void QuantizedGemm::multiply(Value strip, Value x, Value f, Value xGroup,
 void QuantizedGemm::emit() {
   int64_t chunk = xGroups / parts;
   panel = e.stack(kBlockTiles / tilesAtOnce * stripBytes);
+  if (hasMinimum(form))
+    weightedSums = e.stack(xGroups * 4 * kQuad);
   clear();
   e.loop(e.c(0), e.c(matrix.groups()), chunk, [&](Value first) {
     Value groups = e.umin(e.sub(e.c(matrix.groups()), first), e.c(chunk));
@@ -253,7 +307,7 @@ void QuantizedGemm::emit() {
     Value next = e.addC(first, chunk);
     Value ahead = e.select(
         e.cmp(arith::CmpIPredicate::ult, next, e.c(matrix.groups())),
-        e.mulC(e.divC(next, kBatchGroups), matrix.batchBytes()),
+        e.mulC(e.divC(next, matrix.batchGroups()), matrix.batchBytes()),
         e.c(kBlockTiles * matrix.tileBytes()));
     e.loop(e.c(0), e.c(kBlockTiles / tilesAtOnce), 1, [&](Value strip) {
       Value from = e.at(panel, e.mulC(strip, stripBytes));
@@ -290,6 +344,16 @@ static const BlockKernel kernels[] = {
      gemmQuantized<Layout::Tile16Q6, Dot4::AVX2>},
     {"gemm_q8_avx2", "tile16_q8", SPARKC_ISA_AVX2,
      gemmQuantized<Layout::Tile16Q8, Dot4::AVX2>},
+    {"gemm_q4m_avx2", "tile16_q4m", SPARKC_ISA_AVX2,
+     gemmQuantized<Layout::Tile16Q4M, Dot4::AVX2>},
+    {"gemm_q5m_avx2", "tile16_q5m", SPARKC_ISA_AVX2,
+     gemmQuantized<Layout::Tile16Q5M, Dot4::AVX2>},
+    {"gemm_q4k_avx2", "tile16_q4k", SPARKC_ISA_AVX2,
+     gemmQuantized<Layout::Tile16Q4K, Dot4::AVX2>},
+    {"gemm_q5k_avx2", "tile16_q5k", SPARKC_ISA_AVX2,
+     gemmQuantized<Layout::Tile16Q5K, Dot4::AVX2>},
+    {"gemm_q6k_avx2", "tile16_q6k", SPARKC_ISA_AVX2,
+     gemmQuantized<Layout::Tile16Q6K, Dot4::AVX2>},
     {"gemm_q4_avxvnni", "tile16_q4", SPARKC_ISA_AVXVNNI,
      gemmQuantized<Layout::Tile16Q4, Dot4::VNNI256>},
     {"gemm_q5_avxvnni", "tile16_q5", SPARKC_ISA_AVXVNNI,
@@ -298,6 +362,16 @@ static const BlockKernel kernels[] = {
      gemmQuantized<Layout::Tile16Q6, Dot4::VNNI256>},
     {"gemm_q8_avxvnni", "tile16_q8", SPARKC_ISA_AVXVNNI,
      gemmQuantized<Layout::Tile16Q8, Dot4::VNNI256>},
+    {"gemm_q4m_avxvnni", "tile16_q4m", SPARKC_ISA_AVXVNNI,
+     gemmQuantized<Layout::Tile16Q4M, Dot4::VNNI256>},
+    {"gemm_q5m_avxvnni", "tile16_q5m", SPARKC_ISA_AVXVNNI,
+     gemmQuantized<Layout::Tile16Q5M, Dot4::VNNI256>},
+    {"gemm_q4k_avxvnni", "tile16_q4k", SPARKC_ISA_AVXVNNI,
+     gemmQuantized<Layout::Tile16Q4K, Dot4::VNNI256>},
+    {"gemm_q5k_avxvnni", "tile16_q5k", SPARKC_ISA_AVXVNNI,
+     gemmQuantized<Layout::Tile16Q5K, Dot4::VNNI256>},
+    {"gemm_q6k_avxvnni", "tile16_q6k", SPARKC_ISA_AVXVNNI,
+     gemmQuantized<Layout::Tile16Q6K, Dot4::VNNI256>},
     {"gemm_q4_avx512vnni", "tile16_q4", SPARKC_ISA_AVX512VNNI,
      gemmQuantized<Layout::Tile16Q4, Dot4::VNNI512>},
     {"gemm_q5_avx512vnni", "tile16_q5", SPARKC_ISA_AVX512VNNI,
@@ -306,6 +380,16 @@ static const BlockKernel kernels[] = {
      gemmQuantized<Layout::Tile16Q6, Dot4::VNNI512>},
     {"gemm_q8_avx512vnni", "tile16_q8", SPARKC_ISA_AVX512VNNI,
      gemmQuantized<Layout::Tile16Q8, Dot4::VNNI512>},
+    {"gemm_q4m_avx512vnni", "tile16_q4m", SPARKC_ISA_AVX512VNNI,
+     gemmQuantized<Layout::Tile16Q4M, Dot4::VNNI512>},
+    {"gemm_q5m_avx512vnni", "tile16_q5m", SPARKC_ISA_AVX512VNNI,
+     gemmQuantized<Layout::Tile16Q5M, Dot4::VNNI512>},
+    {"gemm_q4k_avx512vnni", "tile16_q4k", SPARKC_ISA_AVX512VNNI,
+     gemmQuantized<Layout::Tile16Q4K, Dot4::VNNI512>},
+    {"gemm_q5k_avx512vnni", "tile16_q5k", SPARKC_ISA_AVX512VNNI,
+     gemmQuantized<Layout::Tile16Q5K, Dot4::VNNI512>},
+    {"gemm_q6k_avx512vnni", "tile16_q6k", SPARKC_ISA_AVX512VNNI,
+     gemmQuantized<Layout::Tile16Q6K, Dot4::VNNI512>},
 };
 
 ArrayRef<BlockKernel> sparkc::quantizedBlockKernels() { return kernels; }

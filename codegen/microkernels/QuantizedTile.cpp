@@ -30,8 +30,7 @@ Value QuantizedTile::either(Value x, Value y) {
 }
 
 void QuantizedTile::columns(Value lines, int64_t k, int64_t count,
-                            int64_t parts, Use use) {
-  int64_t lanes = kLanes / parts;
+                            int64_t parts, int64_t lanes, Use use) {
   if (bits == 8) {
     for (int64_t i = 0; i < count; i += 4)
       for (int64_t part = 0; part < parts; ++part)
@@ -116,14 +115,46 @@ Value QuantizedTile::pairs16(Value x, Value y) {
                      ints(lanes()), {cast(x), cast(y)});
 }
 
-Value QuantizedTile::scales(Value batch, Value inBatch) {
-  return buildExtF16(e.b, e.loc,
-                     e.load(e.vec(e.b.getF16Type()),
-                            e.at(batch, e.mulC(inBatch, 32)), false, 32));
+/// 16 float16 of a batch head, as f32.
+Value QuantizedTile::halves16(Value batch, Value offset) {
+  return buildExtF16(
+      e.b, e.loc,
+      e.load(e.vec(e.b.getF16Type()), e.at(batch, offset), false, 32));
+}
+
+Value QuantizedTile::bytes16(Value batch, Value offset) {
+  return e.load(bytes(kLanes), e.at(batch, offset), false, 16);
+}
+
+QuantizedTile::Factors QuantizedTile::factors(Value batch) {
+  if (!isSuper(form))
+    return {};
+  return {halves16(batch, e.c(0)),
+          hasMinimum(form) ? halves16(batch, e.c(kHeadSuperMinimum)) : Value()};
+}
+
+Value QuantizedTile::scales(Value batch, Value inBatch, Factors factors) {
+  if (!isSuper(form))
+    return halves16(batch, e.mulC(inBatch, 32));
+  Value codes = bytes16(batch, e.addC(e.mulC(inBatch, 16), kHeadSubScales));
+  // Those of minimum forms are below 64.
+  Value wide = arith::ExtSIOp::create(e.b, e.loc, ints(kLanes), codes);
+  return e.fmul(factors.scale,
+                arith::SIToFPOp::create(e.b, e.loc, e.v16f32(), wide));
+}
+
+Value QuantizedTile::minima(Value batch, Value inBatch, Factors factors) {
+  if (!isSuper(form))
+    return halves16(batch, e.addC(e.mulC(inBatch, 32), kHeadZeros));
+  Value codes = bytes16(batch, e.addC(e.mulC(inBatch, 16), kHeadSubMinima));
+  Value wide = arith::ExtSIOp::create(e.b, e.loc, ints(kLanes), codes);
+  return e.fmul(factors.minimum,
+                arith::SIToFPOp::create(e.b, e.loc, e.v16f32(), wide));
 }
 
 Value QuantizedTile::zeros(Value batch, Value inBatch) {
-  Value at = e.at(batch, e.addC(e.mulC(inBatch, 16), kBatchZeroOffset));
-  return arith::ExtUIOp::create(e.b, e.loc, ints(kLanes),
-                                e.load(bytes(kLanes), at, false, 16));
+  if (form == ScaleForm::Super)
+    return e.c(ints(kLanes), int64_t(1) << (bits - 1));
+  Value codes = bytes16(batch, e.addC(e.mulC(inBatch, 16), kHeadZeros));
+  return arith::ExtUIOp::create(e.b, e.loc, ints(kLanes), codes);
 }

@@ -29,7 +29,7 @@ public:
                 Dot4 kind)
       : e(e), kind(kind),
         matrix(PackedMatrix::plain(layout, kTileRows, cols, group)),
-        bits(bitsPerWeight(layout)) {}
+        form(scaleForm(layout)), bits(bitsPerWeight(layout)) {}
 
 protected:
   mlir::VectorType bytes(int64_t n) { return e.vec(e.i8(), n); }
@@ -49,7 +49,12 @@ protected:
   /// k + i .. k + i + 3 to `use(i, part, codes)`.
   using Use = llvm::function_ref<void(int64_t i, int64_t part, mlir::Value)>;
   void columns(mlir::Value lines, int64_t k, int64_t count, int64_t parts,
-               Use use);
+               Use use) {
+    columns(lines, k, count, parts, kLanes / parts, use);
+  }
+  /// The same for `parts` parts of `lanes` rows each.
+  void columns(mlir::Value lines, int64_t k, int64_t count, int64_t parts,
+               int64_t lanes, Use use);
 
   /// sum + the four products of each lane, of unsigned `u` and signed `s`. For
   /// layouts below 8 bits one of them is below 64 in magnitude.
@@ -60,17 +65,28 @@ protected:
   /// The 16 sums of the halves.
   mlir::Value whole(const Sums &sums);
 
-  /// Scales (f32) and zero points (int32) of group `inBatch` of a batch, whose
-  /// number may be known only at run time.
-  mlir::Value scales(mlir::Value batch, mlir::Value inBatch);
+  /// What the groups of a batch have in common: factors of the scales and of
+  /// the minima of two-level forms (f32); else null.
+  struct Factors {
+    mlir::Value scale, minimum;
+  };
+  Factors factors(mlir::Value batch);
+  /// Scales and minima (f32) of group `inBatch` of a batch, whose number may be
+  /// known only at run time.
+  mlir::Value scales(mlir::Value batch, mlir::Value inBatch, Factors factors);
+  mlir::Value minima(mlir::Value batch, mlir::Value inBatch, Factors factors);
+  /// Zero points (int32) of forms without minima.
   mlir::Value zeros(mlir::Value batch, mlir::Value inBatch);
 
   Emitter &e;
   Dot4 kind;
   PackedMatrix matrix;
+  ScaleForm form;
   unsigned bits;
 
 private:
+  mlir::Value halves16(mlir::Value batch, mlir::Value offset);
+  mlir::Value bytes16(mlir::Value batch, mlir::Value offset);
   mlir::Value dot4AVX2(mlir::Value u, mlir::Value s);
   mlir::Value mask(mlir::Value v, int64_t perByte);
   mlir::Value shift(mlir::Value v, int64_t left);

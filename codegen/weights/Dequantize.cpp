@@ -7,6 +7,7 @@
 
 #include "codegen/weights/Dequantize.h"
 #include "codegen/weights/QuantizedTile.h"
+#include "dialect/import/GgufModel.h"
 #include "dialect/import/ImportError.h"
 #include "dialect/import/Json.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -148,6 +149,8 @@ CheckpointExport::create(const Checkpoint &checkpoint, llvm::StringRef source,
   std::unique_ptr<CheckpointExport> self(new CheckpointExport);
   self->source = source.str();
   self->directory = directory.str();
+  self->configText = checkpoint.configText();
+  self->isGguf = checkpoint.isGguf();
   self->headIsEmbedding = headIsEmbedding;
   if (fs::exists(directory)) {
     std::error_code error;
@@ -287,14 +290,7 @@ static llvm::Error writeJson(const std::string &path, llvm::json::Value value) {
 }
 
 llvm::Error CheckpointExport::writeConfig() {
-  llvm::SmallString<256> path(source);
-  llvm::sys::path::append(path, "config.json");
-  auto file = MappedFile::open(path);
-  if (!file)
-    return file.takeError();
-  llvm::StringRef text(reinterpret_cast<const char *>((*file)->data()),
-                       (*file)->size());
-  auto config = parseJsonObject(text, path);
+  auto config = parseJsonObject(configText, source);
   if (!config)
     return config.takeError();
   (*config)["tie_word_embeddings"] = false;
@@ -304,7 +300,36 @@ llvm::Error CheckpointExport::writeConfig() {
   return writeJson(created("config.json"), std::move(*config));
 }
 
+/// The files that stand for what a GGUF file says of text.
+llvm::Error CheckpointExport::writeGgufTexts() {
+  auto file = GgufFile::open(source);
+  if (!file)
+    return file.takeError();
+  for (auto [kind, name] :
+       {std::pair{"tokenizer", "tokenizer.json"},
+        std::pair{"tokenizer_config", "tokenizer_config.json"},
+        std::pair{"generation_config", "generation_config.json"},
+        std::pair{"chat_template", "chat_template.jinja"}}) {
+    auto text = ggufText(*file, kind);
+    if (!text)
+      return text.takeError();
+    if (text->empty())
+      continue;
+    std::string path = created(name);
+    llvm::Error error =
+        llvm::writeToOutput(path, [&](llvm::raw_ostream &os) -> llvm::Error {
+          os << *text;
+          return llvm::Error::success();
+        });
+    if (error)
+      return importError(path, llvm::toString(std::move(error)));
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error CheckpointExport::copyTexts() {
+  if (isGguf)
+    return writeGgufTexts();
   std::error_code error;
   for (fs::directory_iterator it(source, error), end; !error && it != end;
        it.increment(error)) {

@@ -71,10 +71,12 @@ private:
                       const uint8_t *bytes);
   llvm::Error writeConfig();
   llvm::Error copyTexts();
+  llvm::Error writeGgufTexts();
   std::string pathOf(llvm::StringRef name) const;
   std::string created(llvm::StringRef name);
 
-  std::string source, directory;
+  std::string source, directory, configText;
+  bool isGguf = false;
   bool madeDirectory = false, finished = false, headIsEmbedding = false;
   std::vector<std::unique_ptr<Tensor>> tensors; ///< in model order
   std::map<std::string, Tensor *, std::less<>> byLogicalName;

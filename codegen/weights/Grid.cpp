@@ -14,18 +14,29 @@
 namespace sparkc {
 
 Layout GridSpec::layout() const {
-  switch (bits) {
-  case 4:
-    return Layout::Tile16Q4;
-  case 5:
-    return Layout::Tile16Q5;
-  case 6:
-    return Layout::Tile16Q6;
-  case 8:
-    return Layout::Tile16Q8;
-  }
+  if (std::optional<Layout> layout = layoutOf(bits, form))
+    return *layout;
   llvm_unreachable("no layout for this grid");
 }
+
+namespace {
+/// Schemes by the names of GGUF's types.
+struct NamedGrid {
+  const char *name;
+  GridSpec grid;
+};
+} // namespace
+
+static constexpr NamedGrid namedGrids[] = {
+    {"q4_0", {4, 32, true}},
+    {"q4_1", {4, 32, false, ScaleForm::Minimum}},
+    {"q5_0", {5, 32, true}},
+    {"q5_1", {5, 32, false, ScaleForm::Minimum}},
+    {"q8_0", {8, 32, true}},
+    {"q4k", {4, 32, false, ScaleForm::SuperMinimum}},
+    {"q5k", {5, 32, false, ScaleForm::SuperMinimum}},
+    {"q6k", {6, 16, false, ScaleForm::Super}},
+};
 
 Layout WeightScheme::tileLayout() const {
   switch (kind) {
@@ -41,6 +52,11 @@ Layout WeightScheme::tileLayout() const {
 
 llvm::Expected<WeightScheme> WeightScheme::parse(llvm::StringRef text) {
   WeightScheme scheme;
+  for (const NamedGrid &named : namedGrids)
+    if (text == named.name) {
+      scheme.grid = named.grid;
+      return scheme;
+    }
   llvm::SmallVector<llvm::StringRef, 4> parts;
   text.split(parts, ':');
   scheme.grid.bits = llvm::StringSwitch<int>(parts[0])
@@ -58,7 +74,7 @@ llvm::Expected<WeightScheme> WeightScheme::parse(llvm::StringRef text) {
     return llvm::createStringError(
         "unknown weight scheme '" + text +
         "'; expected f32, bf16, q4, q5, q6 or q8, grids also with :g32, :g64, "
-        ":g128 and :sym");
+        ":g128 and :sym; or q4k, q5k, q6k, q4_0, q4_1, q5_0, q5_1, q8_0");
   }
   bool hasGroup = false;
   for (llvm::StringRef part : llvm::ArrayRef(parts).drop_front()) {
@@ -83,6 +99,10 @@ llvm::Expected<WeightScheme> WeightScheme::parse(llvm::StringRef text) {
 std::string WeightScheme::str() const {
   if (kind != Grid)
     return kind == F32 ? "f32" : "bf16";
+  if (grid.form != ScaleForm::Zero)
+    for (const NamedGrid &named : namedGrids)
+      if (grid == named.grid)
+        return named.name;
   return ("q" + llvm::Twine(grid.bits) + ":g" + llvm::Twine(grid.group) +
           (grid.symmetric ? ":sym" : ""))
       .str();

@@ -7,8 +7,9 @@
 ///
 /// \file
 /// A grid is 2^bits evenly spaced values a group: w ~ scale * (code - zero),
-/// scale a float16, zero an integer code. This header names grids and fits
-/// groups of weights to them.
+/// scale a float16, zero an integer code; or, in GGUF's forms, with a float
+/// minimum or scales of two levels (PackedLayout.h). This header names grids
+/// and fits groups of weights to those of the first form; BlockFit.h to others.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef SPARKC_CODEGEN_WEIGHTS_GRID_H
@@ -22,13 +23,15 @@ namespace sparkc {
 /// An integer grid.
 struct GridSpec {
   int bits = 4;           ///< 4, 5, 6 or 8
-  int group = 64;         ///< columns a scale: 32, 64 or 128
+  int group = 64;         ///< columns a scale: 32, 64, 128; of forms 16, 32
   bool symmetric = false; ///< zero is always 2^(bits-1); scales have any sign
+  ScaleForm form = ScaleForm::Zero;
 
   int maxCode() const { return (1 << bits) - 1; }
   Layout layout() const;
   bool operator==(const GridSpec &o) const {
-    return bits == o.bits && group == o.group && symmetric == o.symmetric;
+    return bits == o.bits && group == o.group && symmetric == o.symmetric &&
+           form == o.form;
   }
 };
 
@@ -39,9 +42,10 @@ struct WeightScheme {
   GridSpec grid = {}; ///< of Kind::Grid
 
   /// "f32", "bf16", or q4, q5, q6, q8 followed by any of ":g32", ":g64",
-  /// ":g128" (the default is 64 columns a group) and ":sym".
+  /// ":g128" (the default is 64 columns a group) and ":sym"; or a GGUF type:
+  /// q4k, q5k, q6k, q4_0 (the same as q4:g32:sym), q4_1, q5_0, q5_1, q8_0.
   static llvm::Expected<WeightScheme> parse(llvm::StringRef text);
-  /// The same in full, "q4:g64" or "q6:g128:sym": parse gives it back.
+  /// The same in full, "q4:g64", "q6:g128:sym" or "q4k": parse gives it back.
   std::string str() const;
   Layout tileLayout() const;
   int64_t group() const { return kind == Grid ? grid.group : 0; }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/weights/Pack.h"
+#include "codegen/weights/BlockFormat.h"
 #include "codegen/weights/Half.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -16,9 +17,15 @@
 
 namespace sparkc {
 
-static const uint8_t *rowData(const SourceMatrix &source, int64_t row) {
+int64_t sourceRowBytes(SourceType type, int64_t cols) {
+  if (const BlockFormat *format = blockFormat(type))
+    return cols / format->block * format->bytes;
+  return cols * (type == SourceType::F32 ? 4 : 2);
+}
+
+const uint8_t *rowData(const SourceMatrix &source, int64_t row) {
   assert(row >= 0 && row < source.rows);
-  return source.data + row * source.cols * sourceTypeBytes(source.type);
+  return source.data + row * sourceRowBytes(source.type, source.cols);
 }
 
 template <typename T> static T load(const uint8_t *p) {
@@ -41,8 +48,23 @@ void readRow(const SourceMatrix &source, int64_t row, float *out) {
     for (int64_t c = 0; c < source.cols; ++c)
       out[c] = floatFromF16(load<uint16_t>(p + 2 * c));
     return;
+  default:
+    readBlockRow(*blockFormat(source.type), p, source.cols, out);
+    return;
   }
-  llvm_unreachable("unknown source type");
+}
+
+/// A row of blocks as a matrix of float32; the row of `values` is all it has.
+static SourceMatrix asFloats(const SourceMatrix &source, int64_t row,
+                             std::vector<float> &values) {
+  values.resize(source.cols);
+  readRow(source, row, values.data());
+  SourceMatrix floats;
+  floats.data = reinterpret_cast<const uint8_t *>(values.data());
+  floats.type = SourceType::F32;
+  floats.rows = 1;
+  floats.cols = source.cols;
+  return floats;
 }
 
 /// Writes one source row at 4-byte steps of `step` bytes: float32.
@@ -61,6 +83,8 @@ static void scatterF32(const SourceMatrix &source, int64_t row, uint8_t *out,
     case SourceType::F16:
       value = floatFromF16(load<uint16_t>(p + 2 * c));
       break;
+    default:
+      llvm_unreachable("blocks are read as floats first");
     }
     std::memcpy(out + step * c, &value, 4);
   }
@@ -75,8 +99,9 @@ static uint16_t loadBF16(const SourceMatrix &source, const uint8_t *p,
     return bf16FromFloat(floatFromF16(load<uint16_t>(p + 2 * c)));
   case SourceType::F32:
     return bf16FromFloat(load<float>(p + 4 * c));
+  default:
+    llvm_unreachable("blocks are read as floats first");
   }
-  llvm_unreachable("unknown source type");
 }
 
 /// Writes one source row as pairs of bfloat16, `step` bytes from pair to pair.
@@ -105,8 +130,12 @@ void packFloatTile(const PackedMatrix &matrix, int64_t tile,
     SourceRow at = matrix.rowOf(tile, lane);
     if (at.isPadding())
       continue;
-    (narrow ? scatterBF16 : scatterF32)(sources[at.weight], at.row,
-                                        out + 4 * lane,
+    SourceMatrix source = sources[at.weight];
+    int64_t row = at.row;
+    std::vector<float> values;
+    if (blockFormat(source.type))
+      source = asFloats(source, std::exchange(row, 0), values);
+    (narrow ? scatterBF16 : scatterF32)(source, row, out + 4 * lane,
                                         tiledLayout ? kLineBytes : 4);
   }
 }
@@ -130,7 +159,7 @@ static void releaseRows(const PackedMatrix &matrix, int64_t begin, int64_t end,
     if (last >= first)
       source.release(rowData(source, first),
                      rowData(source, last) - rowData(source, first) +
-                         source.cols * sourceTypeBytes(source.type));
+                         sourceRowBytes(source.type, source.cols));
   }
 }
 

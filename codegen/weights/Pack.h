@@ -20,11 +20,13 @@
 
 namespace sparkc {
 
-enum class SourceType { F32, BF16, F16 };
+/// Types of stored weights; from Q4_0 on those of BlockFormat.h.
+enum class SourceType {
+  F32, BF16, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K
+};
 
-inline int64_t sourceTypeBytes(SourceType type) {
-  return type == SourceType::F32 ? 4 : 2;
-}
+/// Bytes of a row; `cols` is a multiple of the type's block.
+int64_t sourceRowBytes(SourceType type, int64_t cols);
 
 /// A row-major [rows, cols] matrix in memory, little-endian, any alignment.
 struct SourceMatrix {
@@ -39,6 +41,8 @@ struct SourceMatrix {
   std::function<void(const uint8_t *begin, int64_t bytes)> release = {};
 };
 
+/// The bytes of row `row`.
+const uint8_t *rowData(const SourceMatrix &source, int64_t row);
 /// Reads row `row` of `source` as float32 into out[0 .. cols).
 void readRow(const SourceMatrix &source, int64_t row, float *out);
 

@@ -6,11 +6,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/weights/PackPlan.h"
-#include "codegen/weights/Pack.h"
+#include "codegen/weights/BlockFormat.h"
 #include "codegen/weights/Progress.h"
 #include "codegen/weights/QuantizedTile.h"
+#include "dialect/import/GgufModel.h"
 #include "dialect/import/ImportError.h"
 #include "dialect/import/MappedFile.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -59,10 +61,13 @@ llvm::Expected<SourceMatrix> Sources::open(spark::WeightOp weight, bool asRow) {
     return importError(path, "ends before weight '" + weight.getSymName() + "'");
   SourceMatrix matrix;
   matrix.data = file->data() + source.getOffset();
-  matrix.type = StringSwitch<SourceType>(source.getDtype())
-                    .Case("F32", SourceType::F32)
-                    .Case("BF16", SourceType::BF16)
-                    .Default(SourceType::F16);
+  if (const BlockFormat *format = blockFormat(source.getDtype()))
+    matrix.type = format->type;
+  else
+    matrix.type = StringSwitch<SourceType>(source.getDtype())
+                      .Case("F32", SourceType::F32)
+                      .Case("BF16", SourceType::BF16)
+                      .Default(SourceType::F16);
   ArrayRef<int64_t> shape = weight.getTensorType().getShape();
   matrix.rows = asRow ? 1 : shape[0];
   matrix.cols = shape.back();
@@ -73,20 +78,38 @@ llvm::Expected<SourceMatrix> Sources::open(spark::WeightOp weight, bool asRow) {
   return matrix;
 }
 
-/// Adds the text files as sections.
-static llvm::Error addAssets(ModuleOp module, WeightFileWriter &writer) {
-  for (auto asset : module.getOps<spark::AssetOp>()) {
-    auto file = MappedFile::open(asset.getFile());
+/// The text of an asset: a file's, or what a GGUF file says of its kind.
+static llvm::Expected<std::string> textOf(spark::AssetOp asset,
+                                          std::optional<GgufFile> &opened) {
+  StringRef path = asset.getFile();
+  if (!path.ends_with(".gguf")) {
+    auto file = MappedFile::open(path);
     if (!file)
       return file.takeError();
+    return llvm::toStringRef((*file)->bytes()).str();
+  }
+  if (!opened || opened->path() != path) {
+    auto file = GgufFile::open(path);
+    if (!file)
+      return file.takeError();
+    opened = std::move(*file);
+  }
+  return ggufText(*opened, asset.getKind());
+}
+
+/// Adds the texts that travel with the model as sections.
+static llvm::Error addAssets(ModuleOp module, WeightFileWriter &writer) {
+  std::optional<GgufFile> gguf;
+  for (auto asset : module.getOps<spark::AssetOp>()) {
     auto kind = StringSwitch<sparkc_section_kind>(asset.getKind())
                     .Case("tokenizer", SPARKC_SECTION_TOKENIZER)
                     .Case("tokenizer_config", SPARKC_SECTION_TOKENIZER_CONFIG)
                     .Case("generation_config", SPARKC_SECTION_GENERATION_CONFIG)
                     .Default(SPARKC_SECTION_CHAT_TEMPLATE);
-    StringRef text(reinterpret_cast<const char *>((*file)->data()),
-                   (*file)->size());
-    if (llvm::Error error = writer.addSection(kind, text))
+    auto text = textOf(asset, gguf);
+    if (!text)
+      return text.takeError();
+    if (llvm::Error error = writer.addSection(kind, *text))
       return error;
   }
   return llvm::Error::success();
@@ -97,7 +120,7 @@ static WeightScheme schemeOf(const PackedMatrix &matrix, bool symmetric) {
   WeightScheme scheme;
   if (isQuantized(matrix.layout))
     scheme.grid = {int(bitsPerWeight(matrix.layout)), int(matrix.group),
-                   symmetric};
+                   symmetric, scaleForm(matrix.layout)};
   else
     scheme.kind = bitsPerWeight(matrix.layout) == 16 ? WeightScheme::BF16
                                                      : WeightScheme::F32;

@@ -18,6 +18,7 @@ struct LayoutInfo {
   const char *name;
   unsigned bits;
   bool tiled, quantized;
+  ScaleForm form = ScaleForm::Zero;
 };
 constexpr LayoutInfo kLayouts[] = {
     {Layout::VectorF32, "vector_f32", 32, false, false},
@@ -29,6 +30,11 @@ constexpr LayoutInfo kLayouts[] = {
     {Layout::Tile16Q4, "tile16_q4", 4, true, true},
     {Layout::Tile16Q5, "tile16_q5", 5, true, true},
     {Layout::Tile16Q6, "tile16_q6", 6, true, true},
+    {Layout::Tile16Q4M, "tile16_q4m", 4, true, true, ScaleForm::Minimum},
+    {Layout::Tile16Q5M, "tile16_q5m", 5, true, true, ScaleForm::Minimum},
+    {Layout::Tile16Q4K, "tile16_q4k", 4, true, true, ScaleForm::SuperMinimum},
+    {Layout::Tile16Q5K, "tile16_q5k", 5, true, true, ScaleForm::SuperMinimum},
+    {Layout::Tile16Q6K, "tile16_q6k", 6, true, true, ScaleForm::Super},
 };
 
 const LayoutInfo &infoOf(Layout layout) {
@@ -47,6 +53,55 @@ llvm::StringRef layoutName(Layout layout) { return infoOf(layout).name; }
 bool isTiled(Layout layout) { return infoOf(layout).tiled; }
 bool isQuantized(Layout layout) { return infoOf(layout).quantized; }
 unsigned bitsPerWeight(Layout layout) { return infoOf(layout).bits; }
+ScaleForm scaleForm(Layout layout) { return infoOf(layout).form; }
+
+std::optional<Layout> layoutOf(unsigned bits, ScaleForm form) {
+  for (const LayoutInfo &info : kLayouts)
+    if (info.quantized && info.bits == bits && info.form == form)
+      return info.layout;
+  return std::nullopt;
+}
+
+int64_t batchGroups(ScaleForm form) {
+  switch (form) {
+  case ScaleForm::Zero:
+  case ScaleForm::Minimum:
+    return 4;
+  case ScaleForm::SuperMinimum:
+    return 8;
+  case ScaleForm::Super:
+    return 16;
+  }
+  llvm_unreachable("unknown form");
+}
+
+int64_t batchHeadBytes(ScaleForm form) {
+  return form == ScaleForm::Zero      ? 192
+         : form == ScaleForm::Minimum ? 256
+                                      : 320;
+}
+
+bool isGroupOf(Layout layout, int64_t group) {
+  if (!isQuantized(layout))
+    return group == 0;
+  switch (scaleForm(layout)) {
+  case ScaleForm::Zero:
+    return group == 32 || group == 64 || group == 128;
+  case ScaleForm::Minimum:
+  case ScaleForm::SuperMinimum:
+    return group == 32;
+  case ScaleForm::Super:
+    return group == 16;
+  }
+  llvm_unreachable("unknown form");
+}
+
+const char *groupsOf(Layout layout) {
+  return !isQuantized(layout)                      ? "none"
+         : scaleForm(layout) == ScaleForm::Zero    ? "32, 64 or 128"
+         : scaleForm(layout) == ScaleForm::Super   ? "16"
+                                                   : "32";
+}
 
 std::optional<Layout> layoutFromName(llvm::StringRef name) {
   for (const LayoutInfo &info : kLayouts)
@@ -121,46 +176,53 @@ int64_t PackedMatrix::paddedCols() const {
 }
 
 int64_t PackedMatrix::groupLines() const {
-  switch (layout) {
-  case Layout::Tile16Q8:
-    return group / 4;
-  case Layout::Tile16Q4:
-    return group / 8;
-  case Layout::Tile16Q5:
-    return 5 * group / 32;
-  case Layout::Tile16Q6:
-    return 3 * group / 16;
-  default:
-    return 0;
-  }
+  return isQuantized(layout)
+             ? bitsPerWeight(layout) * group * kTileRows / (8 * kLineBytes)
+             : 0;
 }
 
 int64_t PackedMatrix::tileBytes() const {
   if (isQuantized(layout))
-    return kBatchHeadBytes * llvm::divideCeil(groups(), kBatchGroups) +
-           kLineBytes * groupLines() * groups();
+    return headBytes() * batches() + kLineBytes * groupLines() * groups();
   int64_t rowBytes = paddedCols() * bitsPerWeight(layout) / 8;
   return isTiled(layout) ? rowBytes * kTileRows : alignLine(rowBytes);
 }
 
 int64_t PackedMatrix::batchBytes() const {
-  return kBatchHeadBytes + kBatchGroups * kLineBytes * groupLines();
+  return headBytes() + batchGroups() * kLineBytes * groupLines();
 }
 
 int64_t PackedMatrix::bytes() const { return tiles() * tileBytes(); }
 
+int64_t PackedMatrix::headOffset(int64_t g) const {
+  return g / batchGroups() * batchBytes();
+}
+
 int64_t PackedMatrix::groupLineOffset(int64_t g) const {
-  return g / kBatchGroups * batchBytes() + kBatchHeadBytes +
-         g % kBatchGroups * kLineBytes * groupLines();
+  return headOffset(g) + headBytes() +
+         g % batchGroups() * kLineBytes * groupLines();
 }
 
 int64_t PackedMatrix::groupScaleOffset(int64_t g) const {
-  return g / kBatchGroups * batchBytes() + g % kBatchGroups * 2 * kTileRows;
+  int64_t inBatch = g % batchGroups();
+  return headOffset(g) + (isSuper(scaleForm(layout))
+                              ? kHeadSubScales + inBatch * kTileRows
+                              : inBatch * 2 * kTileRows);
 }
 
 int64_t PackedMatrix::groupZeroOffset(int64_t g) const {
-  return g / kBatchGroups * batchBytes() + kBatchZeroOffset +
-         g % kBatchGroups * kTileRows;
+  int64_t inBatch = g % batchGroups();
+  switch (scaleForm(layout)) {
+  case ScaleForm::Zero:
+    return headOffset(g) + kHeadZeros + inBatch * kTileRows;
+  case ScaleForm::Minimum:
+    return headOffset(g) + kHeadZeros + inBatch * 2 * kTileRows;
+  case ScaleForm::SuperMinimum:
+    return headOffset(g) + kHeadSubMinima + inBatch * kTileRows;
+  case ScaleForm::Super:
+    break;
+  }
+  llvm_unreachable("a form with neither zero points nor minima");
 }
 
 ElementLocation PackedMatrix::element(int64_t lane, int64_t col) const {
@@ -181,7 +243,7 @@ ElementLocation PackedMatrix::element(int64_t lane, int64_t col) const {
   }
   int64_t lines = groupLineOffset(col / group), r = col % group;
   int64_t inLine = 4 * lane + r % 4;
-  if (layout == Layout::Tile16Q8) {
+  if (at.bits == 8) {
     at.byte = lines + kLineBytes * (r / 4) + inLine;
     return at;
   }
@@ -189,7 +251,7 @@ ElementLocation PackedMatrix::element(int64_t lane, int64_t col) const {
   int64_t line = r / 8;
   at.shift = 4 * half;
   at.bits = 4;
-  if (layout != Layout::Tile16Q4) {
+  if (bitsPerWeight(layout) != 4) {
     unsigned extra = bitsPerWeight(layout) - 4;
     int64_t m = 4 / extra, block = line / m, i = line % m;
     at.highByte = lines + kLineBytes * ((m + 1) * block) + inLine;
@@ -244,8 +306,7 @@ llvm::Error PackedMatrix::verify(llvm::ArrayRef<int64_t> sourceRows) const {
   constexpr int64_t limit = int64_t(1) << 31;
   if (cols <= 0 || cols > limit)
     return error("packed matrix of %lld columns", static_cast<long long>(cols));
-  if (isQuantized(layout) ? group != 32 && group != 64 && group != 128
-                          : group != 0)
+  if (!isGroupOf(layout, group))
     return error("group of %lld columns in layout %s",
                  static_cast<long long>(group), infoOf(layout).name);
   if (runs.empty())

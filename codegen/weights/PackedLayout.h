@@ -28,14 +28,36 @@
 ///   line(n)  = batch(g) + 192 + 64*L*(g%4) + 64*n  n = 0 .. L-1
 ///   tileBytes = 192 * ceil(groups/4) + 64*L*groups
 ///
-/// A last batch of fewer than four groups has a whole head (unused slots are
-/// zero) and the lines of the groups it has. Codes:
+/// A last batch of fewer groups has a whole head (unused slots are zero) and
+/// the lines of the groups it has.
+///
+/// Layouts with a float minimum, and those with scales of two levels, have
+/// other heads, of H bytes for N groups; else batch(g), line(n) and tileBytes
+/// are the same with H for 192 and N for 4:
+///
+///   form           N   H    w                       in the head, for i = g%N
+///   Zero           4  192   s * (code - z)          s, z as above
+///   Minimum        4  256   s * code + m            s f16 at       32*i + 2*l
+///                                                   m f16 at 128 + 32*i + 2*l
+///   SuperMinimum   8  320   d*u * code + e*v        d f16 at       2*l
+///                                                   e f16 at  32 + 2*l
+///                                                   u u8  at  64 + 16*i + l
+///                                                   v u8  at 192 + 16*i + l
+///   Super         16  320   d*u * (code - 2^(b-1))  d f16 at       2*l
+///                                                   u i8  at  64 + 16*i + l
+///
+/// d*u and e*v are exact in float32; bytes 32..63 of a Super head are zero.
+/// (e is minus what GGUF calls dmin.) Codes:
 ///
 ///   TILE16_Q8  L = G/4   byte line(r/4) + 4*l + r%4
 ///   TILE16_Q4  L = G/8   byte line(r/8) + 4*l + r%4;  with h = (r/4)%2 the
 ///                        low (h = 0) or high (h = 1) nibble
 ///   TILE16_Q5  L = 5G/32 blocks of 32 columns: one plane line, 4 code lines
 ///   TILE16_Q6  L = 3G/16 blocks of 16 columns: one plane line, 2 code lines
+///
+///   TILE16_Q4M, _Q5M        Minimum, G = 32; codes as in Q4, Q5
+///   TILE16_Q4K, _Q5K        SuperMinimum, G = 32; likewise
+///   TILE16_Q6K              Super, G = 16; codes as in Q6
 ///
 /// Code lines of Q5 and Q6 hold the low 4 bits as Q4 does. With e = 1 (Q5) or
 /// 2 (Q6) extra bits and m = 4/e code lines a block, code line i of block b is
@@ -74,7 +96,15 @@ enum class Layout : uint32_t {
   Tile16Q4 = SPARKC_LAYOUT_TILE16_Q4,
   Tile16Q5 = SPARKC_LAYOUT_TILE16_Q5,
   Tile16Q6 = SPARKC_LAYOUT_TILE16_Q6,
+  Tile16Q4M = SPARKC_LAYOUT_TILE16_Q4M,
+  Tile16Q5M = SPARKC_LAYOUT_TILE16_Q5M,
+  Tile16Q4K = SPARKC_LAYOUT_TILE16_Q4K,
+  Tile16Q5K = SPARKC_LAYOUT_TILE16_Q5K,
+  Tile16Q6K = SPARKC_LAYOUT_TILE16_Q6K,
 };
+
+/// How codes of a quantized layout become weights; see above.
+enum class ScaleForm { Zero, Minimum, SuperMinimum, Super };
 
 /// "tile16_q4" and so on: the ABI's name in lower case.
 llvm::StringRef layoutName(Layout layout);
@@ -82,8 +112,25 @@ std::optional<Layout> layoutFromName(llvm::StringRef name);
 std::optional<Layout> layoutFromId(uint32_t id);
 /// Tiles of 16 rows (as opposed to plain rows and vectors)?
 bool isTiled(Layout layout);
-/// Integer codes with scales and zero points?
+/// Integer codes with scales?
 bool isQuantized(Layout layout);
+/// Of a quantized layout.
+ScaleForm scaleForm(Layout layout);
+inline bool hasMinimum(ScaleForm form) {
+  return form == ScaleForm::Minimum || form == ScaleForm::SuperMinimum;
+}
+inline bool isSuper(ScaleForm form) {
+  return form == ScaleForm::Super || form == ScaleForm::SuperMinimum;
+}
+/// The quantized layout of these codes; none where there is no such.
+std::optional<Layout> layoutOf(unsigned bits, ScaleForm form);
+/// Groups of a batch, bytes of its head.
+int64_t batchGroups(ScaleForm form);
+int64_t batchHeadBytes(ScaleForm form);
+/// Whether columns a scale may be `group` in a layout (0: of floats), and which
+/// may, for messages: "32, 64 or 128".
+bool isGroupOf(Layout layout, int64_t group);
+const char *groupsOf(Layout layout);
 /// Bits of one code (4, 5, 6, 8) or of one float (16, 32).
 unsigned bitsPerWeight(Layout layout);
 
@@ -91,11 +138,12 @@ unsigned bitsPerWeight(Layout layout);
 constexpr int64_t kTileRows = 16;
 /// Bytes of a line, and the alignment of tiles, rows and tensors.
 constexpr int64_t kLineBytes = 64;
-/// Groups of a batch, and the bytes of its head.
-constexpr int64_t kBatchGroups = 4;
-constexpr int64_t kBatchHeadBytes = 192;
-/// Where the zero points start in a batch head.
-constexpr int64_t kBatchZeroOffset = 128;
+/// Where parts of a batch head start: zero points (Zero) or minima (Minimum),
+/// the minima's factor, sub-scales and sub-minima of the two-level forms.
+constexpr int64_t kHeadZeros = 128;
+constexpr int64_t kHeadSuperMinimum = 32;
+constexpr int64_t kHeadSubScales = 64;
+constexpr int64_t kHeadSubMinima = 192;
 
 inline int64_t alignLine(int64_t bytes) {
   return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
@@ -185,13 +233,21 @@ struct PackedMatrix {
   int64_t groupLines() const;
   /// Bytes of a tile, or of a row of a row-major layout; a multiple of 64.
   int64_t tileBytes() const;
-  /// Bytes of a whole batch: the stride from batch to batch.
+  /// Of a quantized layout: groups of a batch, bytes of its head, and bytes of
+  /// a whole batch, the stride from batch to batch.
+  int64_t batchGroups() const { return sparkc::batchGroups(scaleForm(layout)); }
+  int64_t headBytes() const { return batchHeadBytes(scaleForm(layout)); }
+  int64_t batches() const {
+    return (groups() + batchGroups() - 1) / batchGroups();
+  }
   int64_t batchBytes() const;
   /// Bytes of the whole matrix.
   int64_t bytes() const;
 
-  /// Offsets in a tile of group g: its first code line, its 16 float16
-  /// scales, its 16 uint8 zero points.
+  /// Offsets in a tile of group g: its batch's head, its first code line, its
+  /// 16 float16 scales (of two-level forms: one-byte sub-scales), its 16 uint8
+  /// zero points, float16 minima or one-byte sub-minima.
+  int64_t headOffset(int64_t g) const;
   int64_t groupLineOffset(int64_t g) const;
   int64_t groupScaleOffset(int64_t g) const;
   int64_t groupZeroOffset(int64_t g) const;
@@ -205,8 +261,7 @@ struct PackedMatrix {
   /// Run that holds tile `tile`, and the tile's index in that run.
   std::pair<const RowRun *, int64_t> runOf(int64_t tile) const;
 
-  /// Shapes that make no sense (a group on a float layout, a group other than
-  /// 32, 64, 128, empty or negative runs, rows outside a source of
+  /// Shapes that make no sense (a group that the layout does not have, empty or negative runs, rows outside a source of
   /// `sourceRows[weight]` rows) are errors that say so. Packing relies on it.
   llvm::Error verify(llvm::ArrayRef<int64_t> sourceRows) const;
 };

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/weights/QuantizedTile.h"
+#include "codegen/weights/BlockFit.h"
 #include "codegen/weights/Half.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
@@ -14,128 +15,16 @@
 
 namespace sparkc {
 
-float TileCodes::value(const PackedMatrix &matrix, int64_t lane,
-                       int64_t col) const {
-  int64_t at = col / matrix.group * kTileRows + lane;
-  int d = int(codes[kTileRows * col + lane]) - int(zeros[at]);
-  return floatFromF16(scales[at]) * static_cast<float>(d);
+static uint32_t load32(const uint8_t *p) {
+  uint32_t v;
+  std::memcpy(&v, p, 4);
+  return v;
 }
 
 double QuantizeStats::sqnr() const {
   if (noise <= signal * 1e-20)
     return 200;
   return 10 * std::log10(signal / noise);
-}
-
-//===----------------------------------------------------------------------===//
-// Codes and lines
-//===----------------------------------------------------------------------===//
-
-static uint32_t load32(const uint8_t *p) {
-  uint32_t v;
-  std::memcpy(&v, p, 4);
-  return v;
-}
-static void store32(uint8_t *p, uint32_t v) { std::memcpy(p, &v, 4); }
-
-/// Codes of columns c .. c+3 of a lane, a byte each.
-static uint32_t gather4(const uint8_t *codes, int64_t lane) {
-  return codes[lane] | uint32_t(codes[kTileRows + lane]) << 8 |
-         uint32_t(codes[2 * kTileRows + lane]) << 16 |
-         uint32_t(codes[3 * kTileRows + lane]) << 24;
-}
-static void scatter4(uint8_t *codes, int64_t lane, uint32_t v) {
-  for (int i = 0; i < 4; ++i)
-    codes[kTileRows * i + lane] = v >> (8 * i);
-}
-
-/// Shape of the code lines of a group: blocks of `perBlock` code lines, each
-/// block with a plane line in front if there are extra bits.
-struct Blocks {
-  explicit Blocks(const PackedMatrix &m)
-      : extra(bitsPerWeight(m.layout) - 4), perBlock(extra ? 4 / extra : 1),
-        count(m.group / (8 * perBlock)),
-        bytes(kLineBytes * (perBlock + (extra ? 1 : 0))),
-        firstLine(extra ? kLineBytes : 0), mask(extra * 0x01010101u) {
-    if (extra == 2)
-      mask = 0x03030303u;
-  }
-  int extra, perBlock;
-  int64_t count, bytes, firstLine;
-  uint32_t mask;
-};
-
-void packCodes(const PackedMatrix &m, const TileCodes &in, uint8_t *tile) {
-  assert(isQuantized(m.layout));
-  std::memset(tile, 0, m.tileBytes());
-  bool bytesOnly = m.layout == Layout::Tile16Q8;
-  for (int64_t g = 0; g < m.groups(); ++g) {
-    std::memcpy(tile + m.groupScaleOffset(g), &in.scales[g * kTileRows],
-                2 * kTileRows);
-    std::memcpy(tile + m.groupZeroOffset(g), &in.zeros[g * kTileRows],
-                kTileRows);
-    const uint8_t *codes = &in.codes[kTileRows * m.group * g];
-    uint8_t *out = tile + m.groupLineOffset(g);
-    if (bytesOnly) {
-      for (int64_t n = 0; n < m.groupLines(); ++n)
-        for (int64_t l = 0; l < kTileRows; ++l)
-          store32(out + kLineBytes * n + 4 * l,
-                  gather4(codes + 4 * kTileRows * n, l));
-      continue;
-    }
-    const Blocks blocks(m);
-    for (int64_t b = 0; b < blocks.count; ++b, out += blocks.bytes)
-      for (int i = 0; i < blocks.perBlock; ++i, codes += 8 * kTileRows) {
-        uint8_t *line = out + blocks.firstLine + kLineBytes * i;
-        for (int64_t l = 0; l < kTileRows; ++l) {
-          uint32_t low = gather4(codes, l),
-                   high = gather4(codes + 4 * kTileRows, l);
-          store32(line + 4 * l, (low & 0x0f0f0f0f) | (high & 0x0f0f0f0f) << 4);
-          if (!blocks.extra)
-            continue;
-          uint32_t plane = ((low >> 4) & blocks.mask) << (blocks.extra * i) |
-                           ((high >> 4) & blocks.mask)
-                               << (4 + blocks.extra * i);
-          store32(out + 4 * l, load32(out + 4 * l) | plane);
-        }
-      }
-  }
-}
-
-void unpackCodes(const PackedMatrix &m, const uint8_t *tile, TileCodes &out) {
-  assert(isQuantized(m.layout));
-  bool bytesOnly = m.layout == Layout::Tile16Q8;
-  for (int64_t g = 0; g < m.groups(); ++g) {
-    std::memcpy(&out.scales[g * kTileRows], tile + m.groupScaleOffset(g),
-                2 * kTileRows);
-    std::memcpy(&out.zeros[g * kTileRows], tile + m.groupZeroOffset(g),
-                kTileRows);
-    uint8_t *codes = &out.codes[kTileRows * m.group * g];
-    const uint8_t *in = tile + m.groupLineOffset(g);
-    if (bytesOnly) {
-      for (int64_t n = 0; n < m.groupLines(); ++n)
-        for (int64_t l = 0; l < kTileRows; ++l)
-          scatter4(codes + 4 * kTileRows * n, l,
-                   load32(in + kLineBytes * n + 4 * l));
-      continue;
-    }
-    const Blocks blocks(m);
-    for (int64_t b = 0; b < blocks.count; ++b, in += blocks.bytes)
-      for (int i = 0; i < blocks.perBlock; ++i, codes += 8 * kTileRows) {
-        const uint8_t *line = in + blocks.firstLine + kLineBytes * i;
-        for (int64_t l = 0; l < kTileRows; ++l) {
-          uint32_t v = load32(line + 4 * l), low = v & 0x0f0f0f0f,
-                   high = (v >> 4) & 0x0f0f0f0f;
-          if (blocks.extra) {
-            uint32_t plane = load32(in + 4 * l) >> (blocks.extra * i);
-            low |= (plane & blocks.mask) << 4;
-            high |= ((plane >> 4) & blocks.mask) << 4;
-          }
-          scatter4(codes, l, low);
-          scatter4(codes + 4 * kTileRows, l, high);
-        }
-      }
-  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -156,6 +45,31 @@ static std::string badWeight(const SourceMatrix &source, int64_t row,
         .str();
   }
   return "";
+}
+
+/// Fits a lane to blocks of a form other than Zero; gives its squared error.
+static double fitLane(const PackedMatrix &m, const GridSpec &grid,
+                      const std::vector<float> &weights,
+                      const std::vector<float> &factors, int64_t lane,
+                      TileCodes &codes) {
+  const BlockFormat &format = *blockFormatOf(grid);
+  double noise = 0;
+  BlockCodes block;
+  float row[kMaxBlock], importance[kMaxBlock];
+  for (int64_t first = 0; first < m.paddedCols(); first += format.block) {
+    for (int64_t c = 0; c < format.block; ++c) {
+      bool there = first + c < m.cols;
+      row[c] = there ? weights[kTileRows * (first + c) + lane] : 0;
+      importance[c] = there && !factors.empty() ? factors[first + c] : 0;
+    }
+    fitBlock(format, row, factors.empty() ? nullptr : importance, block);
+    for (int64_t c = 0; c < std::min(format.block, m.cols - first); ++c) {
+      double error = double(format.value(block, c)) - row[c];
+      noise += error * error;
+    }
+    putBlock(format, m, block, first / format.block, lane, codes);
+  }
+  return noise;
 }
 
 std::string quantizeTile(const PackedMatrix &m, const GridSpec &grid,
@@ -194,6 +108,12 @@ std::string quantizeTile(const PackedMatrix &m, const GridSpec &grid,
   if (!importance.empty() && anyWeight >= 0 && !importance[anyWeight].empty()) {
     factors = importance[anyWeight]; // a tile has one source
     factors.resize(cols, 0.0f);
+  }
+  if (grid.form != ScaleForm::Zero) {
+    for (int64_t l = 0; l < kTileRows; ++l)
+      if (!rows[l].isPadding())
+        stats.noise += fitLane(m, grid, weights, factors, l, codes);
+    return "";
   }
   float noise[kTileRows];
   for (int64_t g = 0; g < m.groups(); ++g) {
@@ -252,8 +172,12 @@ llvm::Error packQuantizedMatrix(const PackedMatrix &matrix,
       matrix, sources,
       [&](int64_t tile, uint8_t *out) {
         TileCodes codes(matrix);
-        errors[tile] = quantizeTile(matrix, grid, tile, sources, importance,
-                                    codes, tileStats[tile]);
+        // A tile has one source; its first lane is never padding.
+        bool stored =
+            isStoredOn(sources[matrix.rowOf(tile, 0).weight], grid);
+        errors[tile] = stored ? storedTile(matrix, tile, sources, codes)
+                              : quantizeTile(matrix, grid, tile, sources,
+                                             importance, codes, tileStats[tile]);
         if (errors[tile].empty())
           packCodes(matrix, codes, out);
       },
@@ -262,7 +186,6 @@ llvm::Error packQuantizedMatrix(const PackedMatrix &matrix,
         for (; sunk < end; ++sunk) {
           if (!errors[sunk].empty())
             return llvm::createStringError(errors[sunk]);
-          // A tile has one source; its first lane is never padding.
           stats[stats.size() == 1 ? 0 : matrix.rowOf(sunk, 0).weight] +=
               tileStats[sunk];
         }
@@ -309,13 +232,37 @@ void dequantizeMatrix(
 float referenceDot(const PackedMatrix &m, const uint8_t *tile, int64_t lane,
                    const int8_t *x, const float *xScales, int64_t xGroup) {
   assert(isQuantized(m.layout) && m.group % xGroup == 0);
+  ScaleForm form = scaleForm(m.layout);
+  auto half = [&](int64_t at) {
+    const uint8_t *p = tile + at + 2 * lane;
+    return floatFromF16(p[0] | p[1] << 8);
+  };
   float f = 0;
   for (int64_t first = 0; first < m.paddedCols(); first += xGroup) {
     int64_t g = first / m.group;
-    const uint8_t *scaleAt = tile + m.groupScaleOffset(g) + 2 * lane;
-    float scale = floatFromF16(scaleAt[0] | scaleAt[1] << 8);
-    int zero = tile[m.groupZeroOffset(g) + lane];
-    int32_t sum = 0;
+    int64_t head = m.headOffset(g), scaleAt = m.groupScaleOffset(g);
+    float scale = 0, minimum = 0;
+    int zero = 0;
+    switch (form) {
+    case ScaleForm::Zero:
+      scale = half(scaleAt);
+      zero = tile[m.groupZeroOffset(g) + lane];
+      break;
+    case ScaleForm::Minimum:
+      scale = half(scaleAt);
+      minimum = half(m.groupZeroOffset(g));
+      break;
+    case ScaleForm::SuperMinimum:
+      scale = half(head) * tile[scaleAt + lane];
+      minimum = half(head + kHeadSuperMinimum) *
+                tile[m.groupZeroOffset(g) + lane];
+      break;
+    case ScaleForm::Super:
+      scale = half(head) * static_cast<int8_t>(tile[scaleAt + lane]);
+      zero = 1 << (bitsPerWeight(m.layout) - 1);
+      break;
+    }
+    int32_t sum = 0, xSum = 0;
     for (int64_t c = first; c < first + xGroup; ++c) {
       ElementLocation at = m.element(lane, c);
       int code = tile[at.byte] >> at.shift & ((1 << at.bits) - 1);
@@ -323,8 +270,12 @@ float referenceDot(const PackedMatrix &m, const uint8_t *tile, int64_t lane,
         code |= (tile[at.highByte] >> at.highShift & ((1 << at.highBits) - 1))
                 << at.bits;
       sum += (code - zero) * x[c];
+      xSum += x[c];
     }
-    f = std::fma(scale * xScales[first / xGroup], static_cast<float>(sum), f);
+    float xScale = xScales[first / xGroup];
+    f = std::fma(scale * xScale, static_cast<float>(sum), f);
+    if (hasMinimum(form))
+      f = std::fma(minimum, xScale * static_cast<float>(xSum), f);
   }
   return f;
 }

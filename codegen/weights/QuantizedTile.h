@@ -15,30 +15,9 @@
 
 #include "codegen/weights/Grid.h"
 #include "codegen/weights/Pack.h"
+#include "codegen/weights/TileCodes.h"
 
 namespace sparkc {
-
-/// The codes of one tile, not yet in their lines. A padding lane has scale,
-/// zero and codes 0; a padding column has code = zero.
-struct TileCodes {
-  explicit TileCodes(const PackedMatrix &matrix)
-      : codes(matrix.paddedCols() * kTileRows),
-        scales(matrix.groups() * kTileRows),
-        zeros(matrix.groups() * kTileRows) {}
-
-  std::vector<uint8_t> codes;   ///< [16*column + lane]
-  std::vector<uint16_t> scales; ///< [16*group + lane], float16 bits
-  std::vector<uint8_t> zeros;   ///< [16*group + lane]
-
-  /// scale * (code - zero), rounded to float32 once.
-  float value(const PackedMatrix &matrix, int64_t lane, int64_t col) const;
-};
-
-/// Lays codes into a tile of matrix.tileBytes(), and the inverse.
-void packCodes(const PackedMatrix &matrix, const TileCodes &codes,
-               uint8_t *tile);
-void unpackCodes(const PackedMatrix &matrix, const uint8_t *tile,
-                 TileCodes &codes);
 
 /// Squared weights and squared errors of what was quantized.
 struct QuantizeStats {
@@ -61,7 +40,8 @@ struct QuantizeStats {
 using Importance = std::vector<float>;
 
 /// Like packFloatMatrix, for quantized layouts: fits the rows to `grid`, whose
-/// layout and group must be the matrix's, and adds to `stats`, of which there
+/// layout and group must be the matrix's, where they do not lie on it already
+/// (blocks of a GGUF file keep their codes and scales), and adds to `stats`, of which there
 /// is one for each source, or one for all (in tile order, so that they do not
 /// depend on the number of threads). A weight that is NaN, infinite or too
 /// large for a float16 scale is an error that names the source and the place.
@@ -71,6 +51,14 @@ llvm::Error packQuantizedMatrix(const PackedMatrix &matrix,
                                 PackSink sink,
                                 llvm::MutableArrayRef<QuantizeStats> stats,
                                 llvm::ArrayRef<Importance> importance = {});
+
+/// Whether a source's values lie on `grid` already: then its codes and scales
+/// are taken as they are.
+bool isStoredOn(const SourceMatrix &source, const GridSpec &grid);
+/// Fills the codes of a tile of such a source; returns the text of an error (a
+/// scale that is no number), empty if there is none.
+std::string storedTile(const PackedMatrix &matrix, int64_t tile,
+                       llvm::ArrayRef<SourceMatrix> sources, TileCodes &codes);
 
 /// Quantizes one tile into `codes`. Expects verified arguments; returns the
 /// text of the error, empty if there is none.
@@ -93,7 +81,9 @@ void dequantizeMatrix(
 /// What every kernel must give for one lane, bit for bit, for float32
 /// activations x ~ xScale * int8: for each activation group in K order
 /// D = sum (code - zero) * x, an exact integer, then
-/// f = fma(scale * xScale, float(D), f), from f = 0. `x` has paddedCols()
+/// f = fma(scale * xScale, float(D), f), from f = 0; with a minimum (and no
+/// zero) after that f = fma(minimum, xScale * float(sum x), f). Scales and minima
+/// of two levels are the (exact) products of theirs. `x` has paddedCols()
 /// elements, `xScales` one for each `xGroup` columns; xGroup divides the
 /// matrix's group.
 float referenceDot(const PackedMatrix &matrix, const uint8_t *tile,

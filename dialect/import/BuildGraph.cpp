@@ -45,6 +45,7 @@ private:
     return RankedTensorType::get({1, features}, builder.getF32Type());
   }
   Type elementType(DType dtype);
+  GridAttr gridOf(DType dtype);
   std::string scheme();
 
   void buildConfig();
@@ -96,7 +97,35 @@ Type GraphBuilder::elementType(DType dtype) {
   case DType::F16:
     return builder.getF16Type();
   default:
-    llvm_unreachable("a Checkpoint's weights are F32, BF16 or F16");
+    return builder.getIntegerType(gridOf(dtype).getBits());
+  }
+}
+
+/// The grid of a quantized type of GGUF; null for floats.
+GridAttr GraphBuilder::gridOf(DType dtype) {
+  auto grid = [&](unsigned bits, unsigned group, GridForm form) {
+    return GridAttr::get(builder.getContext(), bits, group,
+                         form == GridForm::zero, form);
+  };
+  switch (dtype) {
+  case DType::Q4_0:
+    return grid(4, 32, GridForm::zero);
+  case DType::Q4_1:
+    return grid(4, 32, GridForm::minimum);
+  case DType::Q5_0:
+    return grid(5, 32, GridForm::zero);
+  case DType::Q5_1:
+    return grid(5, 32, GridForm::minimum);
+  case DType::Q8_0:
+    return grid(8, 32, GridForm::zero);
+  case DType::Q4_K:
+    return grid(4, 32, GridForm::super_minimum);
+  case DType::Q5_K:
+    return grid(5, 32, GridForm::super_minimum);
+  case DType::Q6_K:
+    return grid(6, 16, GridForm::super);
+  default:
+    return {};
   }
 }
 
@@ -134,7 +163,8 @@ void GraphBuilder::buildWeight(const LogicalWeight &weight) {
       SourceAttr::get(builder.getContext(), builder.getStringAttr(weight.file),
                       dtypeName(weight.dtype), weight.offset, weight.bytes);
   WeightOp::create(builder, named(weight.name), weight.name,
-                   RankedTensorType::get(shape, elementType(weight.dtype)),
+                   RankedTensorType::get(shape, elementType(weight.dtype),
+                                         gridOf(weight.dtype)),
                    source);
 }
 

@@ -5,11 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialect/import/Checkpoint.h"
+#include "dialect/import/GgufModel.h"
 #include "dialect/import/ImportError.h"
 #include "dialect/import/TensorSet.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <set>
 
@@ -95,6 +99,36 @@ static llvm::Expected<LogicalWeight> resolve(const Wanted &wanted,
                        info.bytes};
 }
 
+/// The same for a GGUF file, whose matrices may be quantized and whose vectors
+/// are floats.
+static llvm::Expected<LogicalWeight> resolve(const Wanted &wanted,
+                                             const GgufFile &file) {
+  std::string name = ggufTensorName(wanted.name);
+  const GgufFile::Tensor *found = file.findTensor(name);
+  if (!found)
+    return importError(file.path(), "tensor " + quotedName(name) +
+                                        " is missing; expected shape " +
+                                        shapeText(wanted.shape));
+  const TensorInfo &info = *found->info;
+  auto fail = [&](const llvm::Twine &message) {
+    return importError(found->file->path(),
+                       "tensor " + quotedName(name) + ": " + message);
+  };
+  if (info.shape != wanted.shape)
+    return fail("expected shape " + shapeText(wanted.shape) +
+                " from the file's keys, found " + shapeText(info.shape));
+  if (wanted.shape.size() == 1 && dtypeBlock(info.dtype) != 1)
+    return fail("expected type F32, BF16 or F16, found " +
+                dtypeName(info.dtype));
+  return LogicalWeight{wanted.name,
+                       found->file->path(),
+                       info.dtype,
+                       wanted.shape[0],
+                       wanted.shape.size() > 1 ? wanted.shape[1] : 1,
+                       info.offset,
+                       info.bytes};
+}
+
 /// Judges a tensor that no weight uses. See the class comment.
 static llvm::Error judgeExtra(llvm::StringRef name,
                               const TensorSet::Entry &entry,
@@ -126,6 +160,10 @@ llvm::Error Checkpoint::openDirectory(llvm::StringRef directory) {
   if (!config)
     return config.takeError();
   model = std::move(*config);
+  auto configFile = MappedFile::open(inside("config.json"));
+  if (!configFile)
+    return configFile.takeError();
+  configJson = llvm::toStringRef((*configFile)->bytes()).str();
 
   llvm::Expected<TensorSet> tensors = TensorSet::open(directory);
   if (!tensors)
@@ -137,8 +175,7 @@ llvm::Error Checkpoint::openDirectory(llvm::StringRef directory) {
     llvm::Expected<LogicalWeight> weight = resolve(wanted, *tensors);
     if (!weight)
       return weight.takeError();
-    byName[weight->name] = list.size();
-    list.push_back(std::move(*weight));
+    add(std::move(*weight));
   }
   for (const auto &[name, entry] : tensors->entries())
     if (!used.count(name))
@@ -156,12 +193,66 @@ llvm::Error Checkpoint::openDirectory(llvm::StringRef directory) {
   return llvm::Error::success();
 }
 
+void Checkpoint::add(LogicalWeight weight) {
+  byName[weight.name] = list.size();
+  list.push_back(std::move(weight));
+}
+
+llvm::Error Checkpoint::openGguf(llvm::StringRef path) {
+  gguf = true;
+  auto file = GgufFile::open(path);
+  if (!file)
+    return file.takeError();
+  auto config = ggufConfig(*file);
+  if (!config)
+    return config.takeError();
+  llvm::raw_string_ostream(configJson)
+      << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(*config)));
+  auto parsed = parseModelConfig(configJson, path);
+  if (!parsed)
+    return parsed.takeError();
+  model = std::move(*parsed);
+  std::set<std::string> used;
+  for (const Wanted &wanted : wantedWeights(model)) {
+    llvm::Expected<LogicalWeight> weight = resolve(wanted, *file);
+    if (!weight)
+      return weight.takeError();
+    used.insert(ggufTensorName(wanted.name));
+    add(std::move(*weight));
+  }
+  for (const GgufFile::Tensor &tensor : file->tensors()) {
+    const std::string &name = tensor.info->name;
+    maps[tensor.file->path()] = tensor.file;
+    if (used.count(name))
+      continue;
+    if (llvm::StringRef(name).starts_with("blk.") ||
+        llvm::StringRef(name).ends_with(".bias") || name == "rope_freqs.weight")
+      return importError(tensor.file->path(),
+                         "tensor " + quotedName(name) +
+                             " is not part of a Spark-X2.5 model of " +
+                             llvm::Twine(model.layers) + " layers");
+    notes.push_back(tensor.file->path() + ": tensor " + quotedName(name) +
+                    " is not part of the model and is ignored");
+  }
+  if (!ggufHasTokenizer(*file))
+    return llvm::Error::success();
+  text.tokenizer = text.tokenizerConfig = text.generationConfig = path.str();
+  if (file->find("tokenizer.chat_template"))
+    text.chatTemplate = path.str();
+  return llvm::Error::success();
+}
+
 llvm::Expected<Checkpoint> Checkpoint::open(llvm::StringRef path) {
   if (!fs::exists(path))
     return importError(path, "no such directory");
-  if (!fs::is_directory(path))
-    return importError(path, "is not a directory with a checkpoint");
   Checkpoint checkpoint;
+  if (!fs::is_directory(path)) {
+    if (!path.ends_with(".gguf"))
+      return importError(path, "is not a directory with a checkpoint");
+    if (llvm::Error error = checkpoint.openGguf(path))
+      return error;
+    return checkpoint;
+  }
   if (llvm::Error error = checkpoint.openDirectory(path))
     return error;
   return checkpoint;

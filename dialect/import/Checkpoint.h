@@ -25,11 +25,11 @@ namespace sparkc {
 struct LogicalWeight {
   std::string name; ///< e.g. "layers.3.q_k_v_proj"
   std::string file; ///< path of the file that holds the bytes
-  DType dtype;      ///< F32, BF16 or F16
+  DType dtype;      ///< F32, BF16, F16 or, in GGUF, a quantized type
   int64_t rows;
   int64_t cols;
   uint64_t offset; ///< of the first byte in the file; any alignment
-  uint64_t bytes;  ///< rows * cols * dtypeBytes(dtype)
+  uint64_t bytes;  ///< rows * cols / dtypeBlock(dtype) * dtypeBytes(dtype)
 };
 
 /// A checkpoint that has been checked: every weight the config asks for is
@@ -53,7 +53,8 @@ struct LogicalWeight {
 class Checkpoint {
 public:
   /// Paths of the files with text settings that travel with a model; empty
-  /// where there is none. Nothing here reads them.
+  /// where there is none. Nothing here reads them. A GGUF file holds all of
+  /// them (GgufModel.h).
   struct TextFiles {
     std::string tokenizer;        ///< tokenizer.json
     std::string tokenizerConfig;  ///< tokenizer_config.json
@@ -62,11 +63,15 @@ public:
   };
 
   /// Opens a Hugging Face directory: config.json and model.safetensors (or an
-  /// index with shards, see TensorSet). Errors are one line that names the
-  /// file at fault, and the tensor, expected and actual where it is one.
+  /// index with shards, see TensorSet); or a GGUF file, whole or split. Errors
+  /// are one line that names the file at fault, and the tensor, expected and
+  /// actual where it is one.
   static llvm::Expected<Checkpoint> open(llvm::StringRef path);
 
   const ModelConfig &config() const { return model; }
+  /// The text of its config.json; of a GGUF file, what that would be.
+  const std::string &configText() const { return configJson; }
+  bool isGguf() const { return gguf; }
   /// In model order, as listed above.
   llvm::ArrayRef<LogicalWeight> weights() const { return list; }
   /// Null for a weight that this model does not have.
@@ -85,8 +90,12 @@ public:
 private:
   Checkpoint() = default;
   llvm::Error openDirectory(llvm::StringRef directory);
+  llvm::Error openGguf(llvm::StringRef path);
+  void add(LogicalWeight weight);
 
   ModelConfig model;
+  std::string configJson;
+  bool gguf = false;
   std::vector<LogicalWeight> list;
   llvm::StringMap<size_t> byName;
   llvm::StringMap<std::shared_ptr<MappedFile>> maps;

@@ -15,6 +15,7 @@ struct Entry {
   DType dtype;
   llvm::StringLiteral name;
   uint64_t bytes;
+  uint64_t block = 1;
 };
 constexpr Entry entries[] = {
     {DType::F64, "F64", 8},        {DType::F32, "F32", 4},
@@ -24,7 +25,11 @@ constexpr Entry entries[] = {
     {DType::I16, "I16", 2},        {DType::I8, "I8", 1},
     {DType::U64, "U64", 8},        {DType::U32, "U32", 4},
     {DType::U16, "U16", 2},        {DType::U8, "U8", 1},
-    {DType::Bool, "BOOL", 1},
+    {DType::Bool, "BOOL", 1},      {DType::Q4_0, "Q4_0", 18, 32},
+    {DType::Q4_1, "Q4_1", 20, 32}, {DType::Q5_0, "Q5_0", 22, 32},
+    {DType::Q5_1, "Q5_1", 24, 32}, {DType::Q8_0, "Q8_0", 34, 32},
+    {DType::Q4_K, "Q4_K", 144, 256}, {DType::Q5_K, "Q5_K", 176, 256},
+    {DType::Q6_K, "Q6_K", 210, 256},
 };
 
 const Entry &entryOf(DType dtype) {
@@ -34,6 +39,8 @@ const Entry &entryOf(DType dtype) {
   llvm_unreachable("a DType without an entry");
 }
 } // namespace
+
+uint64_t sparkc::dtypeBlock(DType dtype) { return entryOf(dtype).block; }
 
 uint64_t sparkc::dtypeBytes(DType dtype) { return entryOf(dtype).bytes; }
 

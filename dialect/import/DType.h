@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The element types a checkpoint file can name. A reader may list any of them;
-// Checkpoint.h says which ones a weight may have.
+// Checkpoint.h says which ones a weight may have. The last ones are those of
+// GGUF, whose elements come in blocks of a row with common scales
+// (codegen/weights/BlockFormat.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPARKC_DIALECT_IMPORT_DTYPE_H
@@ -34,13 +36,22 @@ enum class DType {
   U32,
   U16,
   U8,
-  Bool
+  Bool,
+  Q4_0,
+  Q4_1,
+  Q5_0,
+  Q5_1,
+  Q8_0,
+  Q4_K,
+  Q5_K,
+  Q6_K
 };
 
-/// Bytes of one element.
+/// Elements of a block: 1 but for GGUF's quantized types, and its bytes.
+uint64_t dtypeBlock(DType dtype);
 uint64_t dtypeBytes(DType dtype);
 
-/// The name as safetensors spells it, e.g. "BF16".
+/// The name as safetensors and GGUF spell it, e.g. "BF16".
 llvm::StringRef dtypeName(DType dtype);
 
 /// Inverse of dtypeName; nothing for a name that is not known.

@@ -125,7 +125,7 @@ llvm::Expected<TensorInfo> HeaderReader::tensor(llvm::StringRef name,
   if (!dtype)
     return fail(name, "has no dtype string");
   std::optional<DType> known = dtypeFromName(*dtype);
-  if (!known)
+  if (!known || dtypeBlock(*known) != 1)
     return fail(name, "unknown dtype " + quotedName(*dtype));
   TensorInfo info{name.str(), *known, {}, 0, 0};
   if (llvm::Error error = shape(info, *entry))

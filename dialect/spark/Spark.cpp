@@ -16,6 +16,7 @@ using namespace sparkc;
 using namespace sparkc::spark;
 
 #include "dialect/spark/SparkDialect.cpp.inc"
+#include "dialect/spark/SparkEnums.cpp.inc"
 
 //===----------------------------------------------------------------------===//
 // Attributes
@@ -33,20 +34,30 @@ static void printKeyword(AsmPrinter &printer, StringRef dtype) {
   printer << dtype;
 }
 
-/// Bytes of an element of a source type; 0 where unknown.
-static uint64_t sourceBytes(StringRef dtype) {
-  return llvm::StringSwitch<uint64_t>(dtype)
-      .Case("F32", 4)
-      .Cases({"F16", "BF16"}, 2)
-      .Default(0);
+/// Elements and bytes of a block of a source type; none where unknown.
+static std::optional<std::pair<int64_t, int64_t>> sourceBlock(StringRef dtype) {
+  using Block = std::optional<std::pair<int64_t, int64_t>>;
+  return llvm::StringSwitch<Block>(dtype)
+      .Case("F32", Block({1, 4}))
+      .Cases({"F16", "BF16"}, Block({1, 2}))
+      .Case("Q4_0", Block({32, 18}))
+      .Case("Q4_1", Block({32, 20}))
+      .Case("Q5_0", Block({32, 22}))
+      .Case("Q5_1", Block({32, 24}))
+      .Case("Q8_0", Block({32, 34}))
+      .Case("Q4_K", Block({256, 144}))
+      .Case("Q5_K", Block({256, 176}))
+      .Case("Q6_K", Block({256, 210}))
+      .Default(std::nullopt);
 }
 
 LogicalResult SourceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  StringAttr file, StringRef dtype,
                                  uint64_t offset, uint64_t bytes) {
-  if (!sourceBytes(dtype))
+  if (!sourceBlock(dtype))
     return emitError() << "unknown source type '" << dtype
-                       << "'; expected F32, F16 or BF16";
+                       << "'; expected F32, F16 or BF16, or a quantized type "
+                          "of GGUF";
   if (offset + bytes < offset)
     return emitError() << "source span overflows: offset " << offset
                        << ", bytes " << bytes;
@@ -54,11 +65,26 @@ LogicalResult SourceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult GridAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                               unsigned bits, unsigned group, bool symmetric) {
-  if (bits != 4 && bits != 5 && bits != 6 && bits != 8)
-    return emitError() << "a grid has 4, 5, 6 or 8 bits, not " << bits;
-  if (group != 32 && group != 64 && group != 128)
-    return emitError() << "a group has 32, 64 or 128 columns, not " << group;
+                               unsigned bits, unsigned group, bool symmetric,
+                               GridForm form) {
+  if (form == GridForm::zero) {
+    if (bits != 4 && bits != 5 && bits != 6 && bits != 8)
+      return emitError() << "a grid has 4, 5, 6 or 8 bits, not " << bits;
+    if (group != 32 && group != 64 && group != 128)
+      return emitError() << "a group has 32, 64 or 128 columns, not " << group;
+    return success();
+  }
+  if (symmetric)
+    return emitError() << "only grids with zero points are symmetric";
+  bool isSuper = form == GridForm::super;
+  if (isSuper ? bits != 6 : bits != 4 && bits != 5)
+    return emitError() << "a grid of the form " << stringifyGridForm(form)
+                       << " has " << (isSuper ? "6" : "4 or 5")
+                       << " bits, not " << bits;
+  if (group != (isSuper ? 16 : 32))
+    return emitError() << "a grid of the form " << stringifyGridForm(form)
+                       << " has groups of " << (isSuper ? 16 : 32)
+                       << " columns, not " << group;
   return success();
 }
 
@@ -140,12 +166,17 @@ LogicalResult WeightOp::verify() {
   } else if (!element.isF32() && !element.isBF16() && !element.isF16()) {
     return emitOpError() << "expects f32, bf16, f16 or a grid, not " << element;
   }
+  auto [blockElements, blockBytes] = *sourceBlock(getSource().getDtype());
+  if (type.getShape().back() % blockElements)
+    return emitOpError() << "has rows of " << type.getShape().back()
+                         << " elements, which are not whole blocks of "
+                         << getSource().getDtype() << " (" << blockElements
+                         << ")";
   int64_t elements = 1, expected = 0;
   for (int64_t dim : type.getShape())
     if (llvm::MulOverflow(elements, dim, elements))
       return emitOpError() << "is too large: " << type;
-  if (llvm::MulOverflow(elements, int64_t(sourceBytes(getSource().getDtype())),
-                        expected))
+  if (llvm::MulOverflow(elements / blockElements, blockBytes, expected))
     return emitOpError() << "is too large: " << type;
   if (getSource().getBytes() != uint64_t(expected))
     return emitOpError() << "expects a source of " << expected

@@ -25,6 +25,8 @@
 
 #include "dialect/spark/SparkDialect.h.inc"
 
+#include "dialect/spark/SparkEnums.h.inc"
+
 #define GET_ATTRDEF_CLASSES
 #include "dialect/spark/SparkAttrs.h.inc"
 

@@ -39,8 +39,9 @@ class Spark_Attr<string name, string attrMnemonic>
 def Spark_SourceAttr : Spark_Attr<"Source", "source"> {
   let summary = "Where the bytes of a weight lie";
   let description = [{
-    A file, the element type there (`F32`, `BF16`, `F16`), and the span of the
-    tensor in bytes from the start of the file.
+    A file, the element type there (`F32`, `BF16`, `F16`, or a quantized one of
+    GGUF: `Q4_0`, `Q4_1`, `Q5_0`, `Q5_1`, `Q8_0`, `Q4_K`, `Q5_K`, `Q6_K`), and
+    the span of the tensor in bytes from the start of the file.
 
     ```mlir
     #spark.source<"model.safetensors", BF16, offset = 4096, bytes = 1024>
@@ -62,12 +63,24 @@ def Spark_GridAttr : Spark_Attr<"Grid", "grid"> {
     w = s (code - z), codes of `bits` bits. Scales are f16, zero points integers
     of `bits` bits. `symmetric` fixes z at 2^(bits-1).
 
+    Other forms are those of GGUF's quantized types:
+
+    | form | w | scales | types |
+    |---|---|---|---|
+    | `zero` | s (code - z) | s f16 a group | Q4_0, Q5_0, Q8_0 (symmetric, group 32) |
+    | `minimum` | s code + m | s, m f16 a group of 32 | Q4_1, Q5_1 |
+    | `super_minimum` | d u code + e v | d, e f16 for 256 columns, u, v of 6 bits a group of 32 | Q4_K, Q5_K |
+    | `super` | d u (code - 2^(bits-1)) | d f16 for 256 columns, u int8 a group of 16 | Q6_K |
+
     ```mlir
     tensor<3072x2048xi4, #spark.grid<bits = 4, group = 64>>
+    tensor<3072x2048xi6, #spark.grid<bits = 6, group = 16, form = super>>
     ```
   }];
   let parameters = (ins "unsigned":$bits, "unsigned":$group,
-                        DefaultValuedParameter<"bool", "false">:$symmetric);
+                        DefaultValuedParameter<"bool", "false">:$symmetric,
+                        DefaultValuedParameter<"::sparkc::spark::GridForm",
+                            "::sparkc::spark::GridForm::zero">:$form);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

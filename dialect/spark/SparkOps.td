@@ -10,11 +10,20 @@
 
 include "SparkDialect.td"
 include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+
+/// Of #spark.grid.
+def Spark_GridForm : I32EnumAttr<"GridForm", "how codes become weights", [
+    I32EnumAttrCase<"zero", 0>, I32EnumAttrCase<"minimum", 1>,
+    I32EnumAttrCase<"super_minimum", 2>, I32EnumAttrCase<"super", 3>]> {
+  let cppNamespace = "::sparkc::spark";
+  let genSpecializedAttr = 0;
+}
 
 class Spark_Op<string mnemonic, list<Trait> traits = []>
     : Op<Spark_Dialect, mnemonic, traits>;

@@ -62,8 +62,9 @@ static LogicalResult checkSize(function_ref<InFlightDiagnostic()> emitError,
 
 static LogicalResult checkGroup(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t group) {
-  if (group != 32 && group != 64 && group != 128)
-    return emitError() << "a group has 32, 64 or 128 elements, not " << group;
+  if (group != 16 && group != 32 && group != 64 && group != 128)
+    return emitError() << "a group has 16, 32, 64 or 128 elements, not "
+                       << group;
   return success();
 }
 

@@ -59,7 +59,7 @@ def Step_QVec : Step_Type<"QVec", "qvec"> {
   let description = [{
     `size` elements, padded with 0 to the next multiple of 128. Each `group` of
     them shares a scale: x ~ scale * code, codes in [-127, 127], scale =
-    max |x| / 127; groups have 32, 64 or 128. In memory: the codes, then a float scale a group, then the
+    max |x| / 127; groups have 16, 32, 64 or 128. In memory: the codes, then a float scale a group, then the
     sum of the codes of each group as int32, each part on a multiple of 64.
 
     ```mlir

@@ -432,17 +432,20 @@ def Step_HeadGateOp : Step_Op<"head_gate", [Step_InPhase,
 def Step_EmbedOp : Step_SlotUser<"embed", [Step_InPhase]> {
   let summary = "The token's row of the embedding, into a slot";
   let description = [{
-    `weight`: byte offset of a pack of floats, with its layout; rows are found
-    through the index equation, so a tied head serves as the embedding.
+    `weight`: byte offset of a pack, with its layout and, where that has any, the
+    columns of a group; rows are found through the index equation, so a tied head
+    serves as the embedding. Codes become the floats that they stand for.
 
     ```mlir
     step.embed @x weight 0 layout "tile16_bf16" hidden 128
+    step.embed @x weight 0 layout "tile16_q6k" hidden 256 group 16
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$slot, I64Attr:$weight, StrAttr:$layout,
-                       I64Attr:$hidden);
+                       I64Attr:$hidden, OptionalAttr<I64Attr>:$group);
   let assemblyFormat = [{
-    $slot `weight` $weight `layout` $layout `hidden` $hidden attr-dict
+    $slot `weight` $weight `layout` $layout `hidden` $hidden (`group` $group^)?
+    attr-dict
   }];
   let hasVerifier = 1;
 }

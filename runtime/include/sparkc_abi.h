@@ -261,7 +261,12 @@ enum sparkc_layout {
   SPARKC_LAYOUT_TILE16_Q8 = 18,   /**< line = 16 rows x 4 columns */
   SPARKC_LAYOUT_TILE16_Q4 = 19,   /**< line = 16 rows x 8 columns */
   SPARKC_LAYOUT_TILE16_Q5 = 20,
-  SPARKC_LAYOUT_TILE16_Q6 = 21
+  SPARKC_LAYOUT_TILE16_Q6 = 21,
+  SPARKC_LAYOUT_TILE16_Q4M = 22, /**< with a float minimum a group */
+  SPARKC_LAYOUT_TILE16_Q5M = 23,
+  SPARKC_LAYOUT_TILE16_Q4K = 24, /**< scales and minima of two levels */
+  SPARKC_LAYOUT_TILE16_Q5K = 25,
+  SPARKC_LAYOUT_TILE16_Q6K = 26 /**< scales of two levels */
 };
 
 #ifdef __cplusplus

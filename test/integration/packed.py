@@ -48,16 +48,33 @@ def tile_values(tile, name, cols, group):
     if name == "tile16_bf16":
         pairs = tile.view(np.uint16).reshape(-1, 16, 2).transpose(1, 0, 2).reshape(16, -1)
         return (pairs.astype(np.uint32) << 16).view(np.float32)[:, :cols]
-    bits = int(name[-1])
+    form = name[len("tile16_q4"):]
+    bits = int(name[len("tile16_q")])
     lines = bits * group * 16 // 8 // 64
+    per_batch = {"": 4, "m": 4, "k": 16 if bits == 6 else 8}[form]
+    head = {"": 192, "m": 256, "k": 320}[form]
     values = []
     for g in range(-(-cols // group)):
-        batch = g // 4 * (192 + 4 * 64 * lines)
-        scale = tile[batch + 32 * (g % 4):][:32].view(np.float16).astype(np.float32)
-        zero = tile[batch + 128 + 16 * (g % 4):][:16].astype(np.int32)
-        start = batch + 192 + 64 * lines * (g % 4)
+        batch, i = g // per_batch * (head + per_batch * 64 * lines), g % per_batch
+        start = batch + head + 64 * lines * i
         codes = group_codes(tile[start:start + 64 * lines].reshape(lines, 16, 4), bits)
-        values.append(scale[:, None] * (codes.astype(np.int32) - zero[:, None]))
+        codes = codes.astype(np.float32)
+
+        def halves(at):
+            return tile[batch + at:][:32].view(np.float16).astype(np.float32)[:, None]
+
+        def small(at, kind=np.uint8):
+            return tile[batch + at:][:16].view(kind).astype(np.float32)[:, None]
+
+        if form == "":
+            values.append(halves(32 * i) * (codes - small(128 + 16 * i)))
+        elif form == "m":
+            values.append(halves(32 * i) * codes + halves(128 + 32 * i))
+        elif bits == 6:
+            values.append(halves(0) * small(64 + 16 * i, np.int8) * (codes - 32))
+        else:
+            values.append(halves(0) * small(64 + 16 * i) * codes
+                          + halves(32) * small(192 + 16 * i))
     return np.concatenate(values, 1)[:, :cols].astype(np.float32)
 
 

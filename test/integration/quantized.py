@@ -268,7 +268,7 @@ def check_errors(failures, folder):
         for name in left:
             (out / name).unlink()
 
-    for scheme in ("q3", "q4k", "int4", "Q4", ""):
+    for scheme in ("q3", "q7k", "int4", "Q4", ""):
         refused(f"scheme '{scheme}'", ["--weights", f"'{scheme}'"], "--weights", scheme)
     for group in ("16", "0", "256", "64x", ""):
         refused(f"group '{group}'", [f"'{group}'", "32, 64 or 128"], "--weights", f"q4:g{group}")

@@ -12,6 +12,7 @@
 #include "codegen/object/Link.h"
 #include "codegen/object/Variants.h"
 #include "codegen/weights/Dequantize.h"
+#include "codegen/weights/GgufExport.h"
 #include "codegen/weights/PackPlan.h"
 #include "codegen/weights/Report.h"
 #include "dialect/import/BuildGraph.h"
@@ -58,7 +59,7 @@ private:
   llvm::Error generateCode();
   llvm::Error writeText();
   llvm::Error writeCode();
-  /// Packs for the sake of --dequantize and --report alone.
+  /// Packs for the sake of exports and --report alone.
   llvm::Error writeExport();
   llvm::Expected<WeightReport> pack(WeightFileWriter &writer);
   /// The report and the checkpoint of dequantized weights, where asked for.
@@ -73,6 +74,7 @@ private:
   /// One, or with --isa several, best first.
   SmallVector<TargetSpec> targets;
   std::unique_ptr<CheckpointExport> checkpointExport;
+  std::unique_ptr<GgufExport> ggufExport;
   /// The report of compileCode, printed once all is written.
   std::string table;
 };
@@ -136,15 +138,26 @@ llvm::Error Compilation::importCheckpoint() {
       spark::AssetOp::create(b, module->getLoc(), kind, file);
   llvm::Error error = runPipeline("graph", [&](OpPassManager &pm) {
     GraphPipelineOptions graphOptions;
-    graphOptions.scheme = options.weights.value_or(kDefaultScheme);
+    // GGUF is compiled as it is.
+    graphOptions.scheme = options.weights.value_or(
+        checkpoint->isGguf() ? "stored" : kDefaultScheme);
     std::vector<std::string> rules = options.weightsFor;
-    if (!options.weights)
+    if (!options.weights && !checkpoint->isGguf())
       rules.insert(rules.begin(), kDefaultRule);
     graphOptions.rules = llvm::join(rules, ",");
     buildGraphPipeline(pm, graphOptions);
   });
-  if (error || options.dequantize.empty())
+  if (error)
     return error;
+  if (!options.exportGguf.empty()) {
+    auto started = GgufExport::create(*module, *checkpoint, options.input,
+                                      options.exportGguf);
+    if (!started)
+      return started.takeError();
+    ggufExport = std::move(*started);
+  }
+  if (options.dequantize.empty())
+    return llvm::Error::success();
   bool headIsEmbedding = !SymbolTable(*module).lookup("lm_head");
   auto started = CheckpointExport::create(*checkpoint, options.input,
                                           options.dequantize, headIsEmbedding);
@@ -162,10 +175,10 @@ llvm::Error Compilation::parseStage() {
                        "--weights, --weights-for, --kv, --context and "
                        "--prefill-block are decided where a checkpoint is read; "
                        "this is the text of a stage");
-  if (!options.dequantize.empty())
-    return importError(options.input, "--dequantize needs the checkpoint, whose "
-                                      "config it copies; this is the text of a "
-                                      "stage");
+  if (!options.dequantize.empty() || !options.exportGguf.empty())
+    return importError(options.input,
+                       "--dequantize and --export-gguf need the checkpoint, "
+                       "whose config they copy; this is the text of a stage");
   ErrorCollector errors(context);
   module = parseSourceFile<ModuleOp>(options.input, &context);
   if (!module)
@@ -261,10 +274,14 @@ llvm::Error Compilation::writeText() {
 llvm::Expected<WeightReport> Compilation::pack(WeightFileWriter &writer) {
   PackOptions pack;
   pack.quiet = options.quiet;
-  if (checkpointExport)
+  if (checkpointExport || ggufExport)
     pack.tap = [this](const DirectoryEntry &entry, int64_t firstTile,
                       ArrayRef<uint8_t> tiles) {
-      return checkpointExport->add(entry, firstTile, tiles);
+      if (ggufExport)
+        if (llvm::Error error = ggufExport->add(entry, firstTile, tiles))
+          return error;
+      return checkpointExport ? checkpointExport->add(entry, firstTile, tiles)
+                              : llvm::Error::success();
     };
   auto packed = packWeights(*module, writer, pack);
   if (!packed)
@@ -275,6 +292,9 @@ llvm::Expected<WeightReport> Compilation::pack(WeightFileWriter &writer) {
 llvm::Error Compilation::writeExtras(const WeightReport &report) {
   if (!options.report.empty())
     if (llvm::Error error = writeReport(report, options.report))
+      return error;
+  if (ggufExport)
+    if (llvm::Error error = ggufExport->finish())
       return error;
   return checkpointExport ? checkpointExport->finish()
                           : llvm::Error::success();
@@ -370,11 +390,14 @@ llvm::Error Compilation::run() {
     return error;
   bool directory = llvm::sys::fs::is_directory(options.input);
   bool text = StringRef(options.input).ends_with(".mlir");
+  bool gguf = StringRef(options.input).ends_with(".gguf");
   if (!directory && !text) {
     if (!llvm::sys::fs::exists(options.input))
       return importError(options.input, "no such file or directory");
-    return importError(options.input, "is neither a checkpoint's directory nor "
-                                      "the text of a stage (.mlir)");
+    if (!gguf)
+      return importError(options.input,
+                         "is neither a checkpoint (a directory, or .gguf) nor "
+                         "the text of a stage (.mlir)");
   }
   if (llvm::Error error = text ? parseStage() : importCheckpoint())
     return error;
@@ -382,7 +405,9 @@ llvm::Error Compilation::run() {
     return error;
   if (options.emit > Stage::LLVM)
     return writeCode();
-  return options.dequantize.empty() ? writeText() : writeExport();
+  return options.dequantize.empty() && options.exportGguf.empty()
+             ? writeText()
+             : writeExport();
 }
 
 llvm::Error sparkc::compile(MLIRContext &context, const DriverOptions &options) {

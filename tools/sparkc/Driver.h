@@ -17,7 +17,7 @@ namespace sparkc {
 enum class Stage { Spark, Fused, Step, LLVM, Assembly, Object, Shared };
 
 struct DriverOptions {
-  std::string input;  ///< a checkpoint's directory, or the text of a stage
+  std::string input;  ///< a checkpoint, or the text of a stage
   std::string output; ///< empty or "-": stdout, where the stage is text
   Stage emit = Stage::Shared;
   /// A scheme (f32, bf16, q4:g64, ...) or "stored"; none: the default policy.
@@ -32,6 +32,7 @@ struct DriverOptions {
   bool sanitizeThread = false;
   std::string report;     ///< a JSON file on the weights; empty: none
   std::string dequantize; ///< a directory for a checkpoint; empty: none
+  std::string exportGguf; ///< a GGUF file; empty: none
   bool quiet = false;
 };
 

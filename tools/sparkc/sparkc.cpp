@@ -43,8 +43,8 @@ static void declare(CLI::App &app, DriverOptions &options) {
       {"so", Stage::Shared}};
   app.set_version_flag("--version", "sparkc " SPARKC_VERSION);
   app.add_option("input", options.input,
-                 "Checkpoint: a Hugging Face directory; or the text of a stage, "
-                 "STAGE.mlir")
+                 "Checkpoint: a Hugging Face directory, or a GGUF file, "
+                 "MODEL.gguf; or the text of a stage, STAGE.mlir")
       ->required();
   app.add_option("-o", options.output,
                  "Output. A model is two files: NAME.so and NAME.weights beside "
@@ -60,7 +60,9 @@ static void declare(CLI::App &app, DriverOptions &options) {
                  "How matrices are stored: f32, bf16, stored (as in the "
                  "checkpoint; f16 becomes f32), or a grid q4, q5, q6, q8 with "
                  ":g32, :g64 (default) or :g128 columns a scale and :sym for a "
-                 "fixed zero point. Default: q4, and q6 for lm_head")
+                 "fixed zero point, or one of GGUF: q4k, q5k, q6k, q4_0, q4_1, "
+                 "q5_0, q5_1, q8_0. Default: q4, and q6 for lm_head; of GGUF, "
+                 "stored")
       ->check([](const std::string &text) {
         auto scheme = WeightScheme::parse(text);
         std::string reason;
@@ -117,9 +119,16 @@ static void declare(CLI::App &app, DriverOptions &options) {
                  "(--weights, --weights-for, ...); with -o a model is compiled "
                  "too")
       ->type_name("DIR2");
+  app.add_option("--export-gguf", options.exportGguf,
+                 "Write the compiled weights, code by code, to the GGUF file "
+                 "FILE; every matrix must be stored as a type that GGUF has "
+                 "(f32, bf16, q4k, q8_0, ...). With -o a model is compiled too")
+      ->type_name("FILE");
   app.add_flag("--quiet", options.quiet, "No progress bar, no table");
   app.footer("Examples:\n"
              "  sparkc DIR -o model.so          compile a checkpoint\n"
+             "  sparkc FILE.gguf -o model.so    compile a GGUF file, codes as "
+             "they are\n"
              "  sparkc --emit=step DIR          show a stage\n"
              "  sparkc step.mlir -o model.so    go on from the text of a stage");
 }
@@ -144,11 +153,13 @@ int main(int argc, char **argv) {
     return fail(error.what());
   }
   if (options.emit < Stage::Assembly &&
-      !(options.report.empty() && options.dequantize.empty()))
-    return fail("--report and --dequantize need packed weights: --emit asm, obj "
-                "or so");
+      !(options.report.empty() && options.dequantize.empty() &&
+        options.exportGguf.empty()))
+    return fail("--report, --dequantize and --export-gguf need packed weights: "
+                "--emit asm, obj or so");
   // Without an output the weights are packed for the export alone.
-  if (options.output.empty() && !options.dequantize.empty() &&
+  if (options.output.empty() &&
+      !(options.dequantize.empty() && options.exportGguf.empty()) &&
       options.emit == Stage::Shared)
     options.emit = Stage::Step;
   if (options.output.empty() && options.emit >= Stage::Object)

@@ -19,6 +19,31 @@ spark.weight @w : tensor<4x8xi3, #spark.grid<bits = 3, group = 64>> from <"m", F
 
 // -----
 
+// expected-error@+1 {{a grid of the form super_minimum has 4 or 5 bits, not 6}}
+spark.weight @w : tensor<4x256xi6, #spark.grid<bits = 6, group = 32, form = super_minimum>> from <"m", Q6_K, offset = 0, bytes = 840>
+
+// -----
+
+// expected-error@+1 {{a grid of the form super has groups of 16 columns, not 32}}
+spark.weight @w : tensor<4x256xi6, #spark.grid<bits = 6, group = 32, form = super>> from <"m", Q6_K, offset = 0, bytes = 840>
+
+// -----
+
+// expected-error@+1 {{only grids with zero points are symmetric}}
+spark.weight @w : tensor<4x32xi4, #spark.grid<bits = 4, group = 32, symmetric = true, form = minimum>> from <"m", Q4_1, offset = 0, bytes = 80>
+
+// -----
+
+// expected-error@+1 {{has rows of 100 elements, which are not whole blocks of Q4_K (256)}}
+spark.weight @w : tensor<4x100xf32> from <"m", Q4_K, offset = 0, bytes = 576>
+
+// -----
+
+// expected-error@+1 {{expects a source of 576 bytes, not 580}}
+spark.weight @w : tensor<4x256xf32> from <"m", Q4_K, offset = 0, bytes = 580>
+
+// -----
+
 // expected-error@+1 {{a group has 32, 64 or 128 columns, not 48}}
 spark.weight @w : tensor<4x8xi4, #spark.grid<bits = 4, group = 48>> from <"m", F32, offset = 0, bytes = 128>
 

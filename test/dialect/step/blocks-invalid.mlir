@@ -128,8 +128,8 @@ step.slot @q size <576> row 576
 step.slot @o size <576> row 576
 step.func @f {
   step.phase "p" linear {
-    // expected-error@+1 {{a group has 32, 64 or 128 elements, not 16}}
-    %b = step.block_view @q : !step.block<96, 16>
+    // expected-error@+1 {{a group has 16, 32, 64 or 128 elements, not 8}}
+    %b = step.block_view @q : !step.block<96, 8>
   }
   step.return
 }

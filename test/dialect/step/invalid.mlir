@@ -61,12 +61,12 @@ func.func private @f(!step.qvec<0, 64>)
 
 // -----
 
-// expected-error@+1 {{a group has 32, 64 or 128 elements, not 0}}
+// expected-error@+1 {{a group has 16, 32, 64 or 128 elements, not 0}}
 func.func private @f(!step.qvec<128, 0>)
 
 // -----
 
-// expected-error@+1 {{a group has 32, 64 or 128 elements, not 48}}
+// expected-error@+1 {{a group has 16, 32, 64 or 128 elements, not 48}}
 func.func private @f(!step.qvec<128, 48>)
 
 // -----
@@ -76,7 +76,7 @@ func.func private @f(!step.block<-1, 64>)
 
 // -----
 
-// expected-error@+1 {{a group has 32, 64 or 128 elements, not 256}}
+// expected-error@+1 {{a group has 16, 32, 64 or 128 elements, not 256}}
 func.func private @f(!step.block<128, 256>)
 
 // -----
@@ -299,8 +299,8 @@ step.func @f {
 step.func @f {
 ^bb0(%x: !step.vec<128>):
   step.phase "p" other {
-    // expected-error@+1 {{a group has 32, 64 or 128 elements, not 16}}
-    %q = step.quantize %x : !step.vec<128> -> !step.qvec<128, 16>
+    // expected-error@+1 {{a group has 16, 32, 64 or 128 elements, not 8}}
+    %q = step.quantize %x : !step.vec<128> -> !step.qvec<128, 8>
   }
   step.return
 }

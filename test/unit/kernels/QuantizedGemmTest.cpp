@@ -49,7 +49,12 @@ std::string nameOf(const Case &c) {
 }
 
 /// A K longer than a chunk, and of the others those that differ.
-std::vector<Shape> gemmShapes() {
+std::vector<Shape> gemmShapes(Layout layout) {
+  if (scaleForm(layout) != ScaleForm::Zero) {
+    int64_t group = scaleForm(layout) == ScaleForm::Super ? 16 : 32;
+    return {{712, group, group}, {1064, group, 16}, {1, group, group},
+            {96, group, group}};
+  }
   return {{712, 64, 64}, {1064, 128, 32}, {1, 32, 32},
           {50, 64, 64},  {96, 128, 64},   {584, 32, 32}};
 }
@@ -79,7 +84,7 @@ protected:
     ASSERT_TRUE(bool(target)) << messageOf(target.takeError());
     if (!hostRuns(*target))
       GTEST_SKIP() << "this host lacks features of " << c.cpu;
-    for (const Shape &shape : gemmShapes())
+    for (const Shape &shape : gemmShapes(*layoutFromName(GetParam().kernel->layout)))
       for (int64_t count = 1; count <= kBlockTiles; ++count)
         object.add(nameOf(shape, count), [&](Emitter &e, mlir::Value tiles,
                                              mlir::Value x, mlir::Value out) {
@@ -129,7 +134,7 @@ protected:
 
 TEST_P(QuantizedGemm, HasTheBitsOfTheDefinition) {
   std::mt19937 rng(11);
-  for (const Shape &shape : gemmShapes())
+  for (const Shape &shape : gemmShapes(*layoutFromName(GetParam().kernel->layout)))
     for (const Block &block : blocks())
       for (int64_t count = 1; count <= kBlockTiles; ++count) {
         // Fewer tiles are the same code: once is enough.

@@ -26,10 +26,11 @@ std::vector<std::string> sparkc::test::cpusFor(unsigned isa) {
   }
 }
 
-std::vector<Shape> sparkc::test::allShapes() {
+std::vector<Shape> sparkc::test::allShapes(Layout layout) {
   std::vector<Shape> shapes;
-  for (int64_t group : {32, 64, 128})
-    for (int64_t xGroup = 32; xGroup <= group; xGroup *= 2) {
+  for (int64_t group : {16, 32, 64, 128})
+    for (int64_t xGroup = 16; xGroup <= group && isGroupOf(layout, group);
+         xGroup *= 2) {
       std::vector<int64_t> cols = {96, 2880};
       if (xGroup == group)
         cols.insert(cols.end(), {1, 50, group, 4 * group, 5 * group + 8, 6656});
@@ -83,20 +84,31 @@ const std::vector<Block> &sparkc::test::blocks() {
 void sparkc::test::fill(const Block &block, const PackedMatrix &m, const Shape &shape,
           unsigned rows, std::mt19937 &rng, Operands &o) {
   uint32_t highest = (1u << bitsPerWeight(m.layout)) - 1;
-  for (int64_t g = 0; g < m.groups(); ++g)
-    for (int64_t lane = 0; lane < kTileRows; ++lane) {
-      int64_t at = kTileRows * g + lane;
+  auto isRow = [&](size_t at) { return at % kTileRows < rows; };
+  for (auto *halves : {&o.codes.scales, &o.codes.minima})
+    for (size_t at = 0; at < halves->size(); ++at) {
       // 2^-8 .. 2^-1 of either sign.
       uint16_t scale = (rng() % 8 + 7) << 10 | (rng() & 0x83ff);
       if (!block.scales.empty())
         scale = block.scales[rng() % block.scales.size()];
-      o.codes.scales[at] = lane < rows ? scale : 0;
-      o.codes.zeros[at] = lane < rows ? pick(block.zeros, rng, highest) : 0;
-      for (int64_t c = g * m.group; c < (g + 1) * m.group; ++c)
-        o.codes.codes[kTileRows * c + lane] =
-            lane >= rows    ? 0
-            : c < m.cols ? pick(block.codes, rng, highest)
-                            : o.codes.zeros[at];
+      (*halves)[at] = isRow(at) ? scale : 0;
+    }
+  for (size_t at = 0; at < o.codes.zeros.size(); ++at)
+    o.codes.zeros[at] = isRow(at) ? pick(block.zeros, rng, highest) : 0;
+  // Of six bits, or int8.
+  uint32_t mostSub = hasMinimum(scaleForm(m.layout)) ? 63 : 255;
+  for (auto *bytes : {&o.codes.subScales, &o.codes.subMinima})
+    for (size_t at = 0; at < bytes->size(); ++at)
+      (*bytes)[at] = isRow(at) ? pick(block.zeros, rng, mostSub) : 0;
+  for (int64_t c = 0; c < m.paddedCols(); ++c)
+    for (int64_t lane = 0; lane < kTileRows; ++lane) {
+      uint8_t pad = o.codes.zeros.empty()
+                        ? 0
+                        : o.codes.zeros[c / m.group * kTileRows + lane];
+      o.codes.codes[kTileRows * c + lane] =
+          !isRow(lane) ? 0
+          : c < m.cols ? pick(block.codes, rng, highest)
+                       : pad;
     }
   packCodes(m, o.codes, o.tile.data());
   int8_t *x = o.activations();

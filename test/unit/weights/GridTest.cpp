@@ -138,11 +138,16 @@ TEST(WeightScheme, Parses) {
   EXPECT_EQ(parse("q4:g32"), "q4:g32");
   EXPECT_EQ(parse("q8:sym:g128"), "q8:g128:sym");
   EXPECT_EQ(parse("q5:g64:sym"), "q5:g64:sym");
+  for (const char *name : {"q4_1", "q5_1", "q4k", "q5k", "q6k"})
+    EXPECT_EQ(parse(name), name);
+  EXPECT_EQ(parse("q4_0"), "q4:g32:sym");
+  EXPECT_EQ(parse("q5_0"), "q5:g32:sym");
+  EXPECT_EQ(parse("q8_0"), "q8:g32:sym");
   EXPECT_EQ(parse("f32"), "f32");
   EXPECT_EQ(parse("bf16"), "bf16");
   std::string unknown =
       "; expected f32, bf16, q4, q5, q6 or q8, grids also with :g32, :g64, "
-      ":g128 and :sym";
+      ":g128 and :sym; or q4k, q5k, q6k, q4_0, q4_1, q5_0, q5_1, q8_0";
   for (const char *bad : {"q3", "", "Q4", "q4 ", "bf16:g64", ":g64", "q40"})
     EXPECT_EQ(parse(bad),
               "unknown weight scheme '" + std::string(bad) + "'" + unknown);

@@ -17,7 +17,7 @@ namespace {
 /// A random matrix with storage of its own.
 struct Random {
   Random(SourceType type, int64_t rows, int64_t cols, unsigned seed)
-      : bytes(rows * cols * sourceTypeBytes(type)) {
+      : bytes(rows * sourceRowBytes(type, cols)) {
     std::mt19937 rng(seed);
     std::normal_distribution<float> normal(0, 1);
     for (int64_t i = 0; i < rows * cols; ++i) {

@@ -15,7 +15,10 @@ using namespace sparkc;
 namespace {
 constexpr Layout kTiled[] = {Layout::Tile16F32, Layout::Tile16BF16,
                              Layout::Tile16Q8,  Layout::Tile16Q4,
-                             Layout::Tile16Q5,  Layout::Tile16Q6};
+                             Layout::Tile16Q5,  Layout::Tile16Q6,
+                             Layout::Tile16Q4M, Layout::Tile16Q5M,
+                             Layout::Tile16Q4K, Layout::Tile16Q5K,
+                             Layout::Tile16Q6K};
 
 /// Marks bits of a tile; fails where two things share one.
 struct BitMap {
@@ -42,18 +45,50 @@ TEST(PackedLayout, NamesAndIds) {
   EXPECT_FALSE(layoutFromId(0));
 }
 
+/// Marks what a group has in its head; gives the bits that are left of a whole
+/// tile where its last batch is short.
+int64_t markHead(const PackedMatrix &m, BitMap &map, int64_t lane) {
+  ScaleForm form = scaleForm(m.layout);
+  int64_t unused = m.batches() * m.batchGroups() - m.groups();
+  for (int64_t g = 0; g < m.groups(); ++g) {
+    if (isSuper(form)) {
+      map.mark(m.groupScaleOffset(g) + lane, 0, 8);
+      if (g % m.batchGroups() == 0)
+        map.mark(m.headOffset(g) + 2 * lane, 0, 16);
+      if (g % m.batchGroups() == 0 && hasMinimum(form))
+        map.mark(m.headOffset(g) + kHeadSuperMinimum + 2 * lane, 0, 16);
+    } else {
+      map.mark(m.groupScaleOffset(g) + 2 * lane, 0, 16);
+    }
+    if (form == ScaleForm::Minimum)
+      map.mark(m.groupZeroOffset(g) + 2 * lane, 0, 16);
+    else if (form != ScaleForm::Super)
+      map.mark(m.groupZeroOffset(g) + lane, 0, 8);
+  }
+  switch (form) {
+  case ScaleForm::Zero:
+    return unused * 24;
+  case ScaleForm::Minimum:
+  case ScaleForm::SuperMinimum:
+    return unused * (form == ScaleForm::Minimum ? 32 : 16);
+  case ScaleForm::Super:
+    return unused * 8 + 16 * m.batches();
+  }
+  return 0;
+}
+
 // Every element, scale and zero point has bits of its own, and nothing else
 // does: for whole batches the tile is filled exactly.
 TEST(PackedLayout, ElementsFillTilesWithoutOverlap) {
   for (Layout layout : kTiled)
-    for (int64_t group : {32, 64, 128})
+    for (int64_t group : {0, 16, 32, 64, 128})
       for (int64_t cols : {1, 7, 32, 96, 100, 256, 515, 768}) {
-        if (!isQuantized(layout) && group != 32)
+        if (!isGroupOf(layout, group))
           continue;
-        PackedMatrix m = PackedMatrix::plain(layout, 16, cols,
-                                             isQuantized(layout) ? group : 0);
+        PackedMatrix m = PackedMatrix::plain(layout, 16, cols, group);
         ASSERT_EQ(m.tileBytes() % 64, 0);
         BitMap map(m.tileBytes());
+        int64_t spare = 0; // unused slots of a batch head
         for (int64_t l = 0; l < 16; ++l) {
           for (int64_t c = 0; c < m.paddedCols(); ++c) {
             ElementLocation at = m.element(l, c);
@@ -62,15 +97,12 @@ TEST(PackedLayout, ElementsFillTilesWithoutOverlap) {
             if (at.highBits)
               map.mark(at.highByte, at.highShift, at.highBits);
           }
-          for (int64_t g = 0; g < m.groups(); ++g) {
-            map.mark(m.groupScaleOffset(g) + 2 * l, 0, 16);
-            map.mark(m.groupZeroOffset(g) + l, 0, 8);
-          }
+          if (isQuantized(layout))
+            spare += markHead(m, map, l);
           if (HasFatalFailure())
             return;
         }
-        int64_t spare = (-m.groups() & 3) * 48; // unused slots of a batch head
-        EXPECT_EQ(map.count(), (m.tileBytes() - spare) * 8);
+        EXPECT_EQ(map.count(), m.tileBytes() * 8 - spare);
       }
 }
 
@@ -105,6 +137,21 @@ TEST(PackedLayout, EquationByHand) {
   EXPECT_EQ(at.shift, 0u);
   EXPECT_EQ(at.highByte, 192 + 64 * 3 + 60 + 1);
   EXPECT_EQ(at.highShift, 2u);
+
+  PackedMatrix q4k = PackedMatrix::plain(Layout::Tile16Q4K, 16, 512, 32);
+  EXPECT_EQ(q4k.batchBytes(), 320 + 8 * 4 * 64);
+  EXPECT_EQ(q4k.tileBytes() * 8 / (16 * 512.0), 4.625);
+  EXPECT_EQ(q4k.headOffset(9), 2368);
+  EXPECT_EQ(q4k.groupScaleOffset(9), 2368 + 64 + 16);
+  EXPECT_EQ(q4k.groupZeroOffset(9), 2368 + 192 + 16);
+  EXPECT_EQ(q4k.groupLineOffset(9), 2368 + 320 + 256);
+  PackedMatrix q6k = PackedMatrix::plain(Layout::Tile16Q6K, 16, 512, 16);
+  EXPECT_EQ(q6k.batchBytes(), 320 + 16 * 3 * 64);
+  EXPECT_EQ(q6k.tileBytes() * 8 / (16 * 512.0), 6.625);
+  EXPECT_EQ(q6k.groupScaleOffset(17), 3392 + 64 + 16);
+  EXPECT_EQ(q6k.groupLineOffset(17), 3392 + 320 + 192);
+  PackedMatrix q4m = PackedMatrix::plain(Layout::Tile16Q4M, 16, 256, 32);
+  EXPECT_EQ(q4m.groupZeroOffset(5), 256 + 4 * 256 + 128 + 32);
 
   PackedMatrix q8 = PackedMatrix::plain(Layout::Tile16Q8, 16, 128, 128);
   EXPECT_EQ(q8.element(2, 21).byte, 192 + 64 * 5 + 8 + 1);

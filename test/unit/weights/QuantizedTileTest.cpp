@@ -147,6 +147,52 @@ TEST(QuantizedTile, PlanesUnpackByRegisterShifts) {
   }
 }
 
+// The same for the forms of GGUF, whose heads are others.
+TEST(QuantizedTile, OtherHeadsFollowTheEquation) {
+  std::mt19937 rng(3);
+  for (Layout layout : {Layout::Tile16Q4M, Layout::Tile16Q5M, Layout::Tile16Q4K,
+                        Layout::Tile16Q5K, Layout::Tile16Q6K})
+    for (int64_t cols : {32, 256, 288, 515}) {
+      PackedMatrix m = PackedMatrix::plain(layout, 16, cols,
+                                           layout == Layout::Tile16Q6K ? 16 : 32);
+      ScaleForm form = scaleForm(layout);
+      TileCodes codes(m), back(m);
+      for (uint8_t &c : codes.codes)
+        c = rng() & ((1 << bitsPerWeight(layout)) - 1);
+      for (auto *halves : {&codes.scales, &codes.minima})
+        for (uint16_t &s : *halves)
+          s = rng();
+      for (auto *bytes : {&codes.subScales, &codes.subMinima})
+        for (uint8_t &s : *bytes)
+          s = rng();
+      std::vector<uint8_t> tile(m.tileBytes());
+      packCodes(m, codes, tile.data());
+      auto half = [&](int64_t at) { return tile[at] | tile[at + 1] << 8; };
+      for (int64_t l = 0; l < 16; ++l)
+        for (int64_t c = 0; c < m.paddedCols(); ++c) {
+          ASSERT_EQ(codeAt(m, tile.data(), l, c), codes.codes[16 * c + l]);
+          int64_t g = c / m.group, at = 16 * g + l;
+          if (!isSuper(form)) {
+            ASSERT_EQ(half(m.groupScaleOffset(g) + 2 * l), codes.scales[at]);
+            ASSERT_EQ(half(m.groupZeroOffset(g) + 2 * l), codes.minima[at]);
+            continue;
+          }
+          int64_t batch = 16 * (g / m.batchGroups()) + l;
+          ASSERT_EQ(half(m.headOffset(g) + 2 * l), codes.scales[batch]);
+          ASSERT_EQ(tile[m.groupScaleOffset(g) + l], codes.subScales[at]);
+          if (form == ScaleForm::Super)
+            continue;
+          ASSERT_EQ(half(m.headOffset(g) + 32 + 2 * l), codes.minima[batch]);
+          ASSERT_EQ(tile[m.groupZeroOffset(g) + l], codes.subMinima[at]);
+        }
+      unpackCodes(m, tile.data(), back);
+      EXPECT_TRUE(back.codes == codes.codes && back.scales == codes.scales &&
+                  back.minima == codes.minima &&
+                  back.subScales == codes.subScales &&
+                  back.subMinima == codes.subMinima);
+    }
+}
+
 TEST(QuantizedTile, QuantizesRowsOfAnySize) {
   const double bound[] = {19, 25, 31, 43};
   for (int i = 0; i < 4; ++i)
