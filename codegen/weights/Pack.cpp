@@ -23,6 +23,11 @@ int64_t sourceRowBytes(SourceType type, int64_t cols) {
   return cols * (type == SourceType::F32 ? 4 : 2);
 }
 
+std::string describe(const SourceMatrix &source) {
+  std::string tensor = "tensor '" + source.name + "'";
+  return source.file.empty() ? tensor : source.file + ": " + tensor;
+}
+
 const uint8_t *rowData(const SourceMatrix &source, int64_t row) {
   assert(row >= 0 && row < source.rows);
   return source.data + row * sourceRowBytes(source.type, source.cols);
@@ -234,7 +239,7 @@ static std::string badWeight(const PackedMatrix &matrix, int64_t tile,
       const char *what = std::isnan(value)   ? "NaN"
                          : std::isinf(value) ? "infinity"
                                              : "too large for bfloat16";
-      return ("tensor '" + llvm::Twine(source.name) + "': weight at row " +
+      return (describe(source) + ": weight at row " +
               llvm::Twine(at.row) + ", column " + llvm::Twine(c) + " is " +
               what)
           .str();

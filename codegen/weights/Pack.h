@@ -39,7 +39,12 @@ struct SourceMatrix {
   /// Called with byte ranges that will not be needed soon, so that a file's
   /// mapping can drop its pages (the bytes must stay readable). May be empty.
   std::function<void(const uint8_t *begin, int64_t bytes)> release = {};
+  /// The file it lies in; named in errors unless empty.
+  std::string file = {};
 };
+
+/// "FILE: tensor 'NAME'", for errors.
+std::string describe(const SourceMatrix &source);
 
 /// The bytes of row `row`.
 const uint8_t *rowData(const SourceMatrix &source, int64_t row);

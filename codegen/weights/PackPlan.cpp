@@ -72,6 +72,7 @@ llvm::Expected<SourceMatrix> Sources::open(spark::WeightOp weight, bool asRow) {
   matrix.rows = asRow ? 1 : shape[0];
   matrix.cols = shape.back();
   matrix.name = weight.getSymName().str();
+  matrix.file = path.str();
   matrix.release = [file](const uint8_t *begin, int64_t bytes) {
     file->drop(begin - file->data(), bytes);
   };

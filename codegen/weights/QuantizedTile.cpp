@@ -40,7 +40,7 @@ static std::string badWeight(const SourceMatrix &source, int64_t row,
     const char *what = std::isnan(values[c])   ? "NaN"
                        : std::isinf(values[c]) ? "infinity"
                                                : "too large for its grid";
-    return ("tensor '" + llvm::Twine(source.name) + "': weight at row " +
+    return (describe(source) + ": weight at row " +
             llvm::Twine(row) + ", column " + llvm::Twine(c) + " is " + what)
         .str();
   }

@@ -78,7 +78,7 @@ std::string sparkc::storedTile(const PackedMatrix &m, int64_t tile,
       format.read(p, block);
       if (!isFinite(block.scale) ||
           (hasMinimum(format.grid.form) && !isFinite(block.minimum)))
-        return ("tensor '" + llvm::Twine(source.name) + "': the block at row " +
+        return (describe(source) + ": the block at row " +
                 llvm::Twine(at.row) + ", column " +
                 llvm::Twine(i * format.block) +
                 " has a scale that is NaN or infinity")
