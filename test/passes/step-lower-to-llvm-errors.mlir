@@ -175,7 +175,7 @@ step.func entry @step {
 step.slot @x size <512> at 0
 step.func entry @step {
   step.phase "p" other {
-    // expected-error@+1 {{'step.embed' op reads rows of floats, which layout 'tile16_q6' does not have}}
+    // expected-error@+1 {{'step.embed' op layout 'tile16_q6' has groups of 32, 64 or 128, not 0}}
     step.embed @x weight 0 layout "tile16_q6" hidden 8
   }
   step.return
@@ -186,7 +186,7 @@ step.func entry @step {
 step.slot @x size <512> at 0
 step.func entry @step {
   step.phase "p" other {
-    // expected-error@+1 {{'step.embed' op reads rows of floats, which layout 'vector_f32' does not have}}
+    // expected-error@+1 {{'step.embed' op reads rows, which layout 'vector_f32' does not have}}
     step.embed @x weight 0 layout "vector_f32" hidden 8
   }
   step.return

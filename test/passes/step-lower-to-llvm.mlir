@@ -63,12 +63,15 @@ step.func @layer {
     %x = step.view @x : !step.vec<16>
     // CHECK:       %[[TILES:.*]] = llvm.getelementptr inbounds %[[W]][128]
     // CHECK:       scf.for %[[UNIT:.*]] = %{{.*}} to
-    // CHECK:         %[[A:.*]] = llvm.getelementptr inbounds %[[TILES]]
-    // CHECK-COUNT-16: math.fma
-    // CHECK:         %[[B:.*]] = llvm.getelementptr inbounds %[[A]][1024]
-    // CHECK-COUNT-16: math.fma
+    // Both tiles of the pair by the same code.
+    // CHECK:         %[[SUMS:.*]]:2 = scf.for %[[I:.*]] = %{{.*}} iter_args(%{{.*}} = %{{.*}}, %[[LAST:.*]] = %{{.*}})
+    // CHECK:           %[[OFFSET:.*]] = arith.muli %[[I]], %{{.*}} : i64
+    // CHECK:           llvm.getelementptr inbounds %[[TILES]]
+    // CHECK-COUNT-16:  math.fma
+    // CHECK:           scf.yield %[[LAST]], %{{.*}} : vector<16xf32>, vector<16xf32>
     // The angles of the unit's lanes, then the turn.
     // CHECK:         llvm.getelementptr inbounds %[[ROPE]]
+    // CHECK:         arith.mulf %[[SUMS]]#0
     // CHECK:         %[[ARENA2:.*]] = llvm.load %[[FIELD]] {{.*}} -> !llvm.ptr
     // CHECK:         llvm.getelementptr inbounds %[[ARENA2]][1024]
     // CHECK:         llvm.store {{.*}} : vector<16xf32>, !llvm.ptr
