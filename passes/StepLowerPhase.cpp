@@ -287,6 +287,20 @@ LogicalResult StepLowering::lowerPhaseOp(Emitter &e, Operation &op) {
       });
 }
 
+/// Has LLVM neither unroll the loop nor hoist loads out of it.
+static void keepRolled(scf::ForOp loop) {
+  MLIRContext *context = loop.getContext();
+  BoolAttr yes = BoolAttr::get(context, true);
+  auto unroll = LLVM::LoopUnrollAttr::get(context, /*disable=*/yes, {}, {}, {},
+                                          {}, {}, {});
+  auto licm = LLVM::LoopLICMAttr::get(context, /*disable=*/yes,
+                                      /*versioningDisable=*/yes);
+  loop->setAttr("llvm.loop_annotation",
+                LLVM::LoopAnnotationAttr::get(context, {}, {}, {}, unroll, {},
+                                              licm, {}, {}, {}, {}, {}, {}, {},
+                                              {}, {}));
+}
+
 LogicalResult StepLowering::lowerTiles(Emitter &e, step::TilesOp tiles,
                                        int64_t firstByte, Value loByte,
                                        Value hiByte) {
@@ -325,14 +339,16 @@ LogicalResult StepLowering::lowerTiles(Emitter &e, step::TilesOp tiles,
     // Both tiles of a pair by the same instructions: hardware prefetchers learn
     // what each of these reads, and would lose track every other tile.
     SmallVector<Value> sums(perUnit * n, e.zero16());
-    if (perUnit == 1)
+    if (perUnit == 1) {
       sums = dots(e.c(0));
-    else
+    } else {
       sums = e.reduce(e.c(0), e.c(2), 1, sums, [&](Value i, ValueRange before) {
         SmallVector<Value> next(before.drop_front(n));
         next.append(dots(i));
         return next;
       });
+      keepRolled(sums.front().getDefiningOp<scf::ForOp>());
+    }
     for (auto [at, unit] : llvm::enumerate(together)) {
       for (int64_t i = 0; i < perUnit; ++i)
         map.map(body.getArgument(i), sums[i * n + at]);
@@ -343,16 +359,18 @@ LogicalResult StepLowering::lowerTiles(Emitter &e, step::TilesOp tiles,
       }
     }
   };
-  Value rest = lo;
-  if (kernel->streams == 2) {
-    Value half = e.divC(e.sub(e.umax(hi, lo), lo), 2);
-    e.loop(e.c(0), half, 1, [&](Value i) {
-      Value first = e.add(lo, i);
-      emitUnits({first, e.add(first, half)});
-    });
-    rest = e.add(lo, e.mulC(half, 2));
+  if (kernel->streams == 1) {
+    e.loop(lo, hi, 1, [&](Value unit) { emitUnits(unit); });
+    return success(ok);
   }
-  e.loop(rest, hi, 1, [&](Value unit) { emitUnits(unit); });
+  Value half = e.divC(e.sub(e.umax(hi, lo), lo), 2);
+  e.loop(e.c(0), half, 1, [&](Value i) {
+    Value first = e.add(lo, i);
+    emitUnits({first, e.add(first, half)});
+  });
+  Value rest = e.add(lo, e.mulC(half, 2));
+  e.ifThen(e.cmp(arith::CmpIPredicate::ult, rest, hi),
+           [&] { emitUnits(rest); });
   return success(ok);
 }
 

@@ -10,6 +10,7 @@
 
 #include "sparkc_abi.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -56,6 +57,14 @@ sparkc::translateToLLVMIR(mlir::ModuleOp op, LLVMContext &context,
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
   op.getContext()->appendDialectRegistry(registry);
+
+  // What scf.for hands down to the branch of its latch, LLVM's translation
+  // looks for under the branch's own name.
+  op.walk([](mlir::LLVM::BrOp branch) {
+    if (auto annotation = branch->getAttrOfType<mlir::LLVM::LoopAnnotationAttr>(
+            mlir::LLVM::LoopAnnotationAttr::name))
+      branch.setLoopAnnotationAttr(annotation);
+  });
 
   std::string diagnostics;
   std::unique_ptr<Module> module;

@@ -99,8 +99,9 @@ def inner_loops(code):
 
 def lines_expected(step, bits):
     """Phase -> lines of tiles that stand in its function: of each run two tiles
-    side by side and one alone (both tiles of a pair by the same code), and of
-    each a batch where there are whole ones and the rest behind it."""
+    side by side and one alone (both tiles of a pair by the same code; a run of
+    one unit has none side by side), and of each a batch where there are whole
+    ones and the rest behind it."""
     expected = collections.Counter()
     function = phase = None
     for line in step.splitlines():
@@ -109,11 +110,12 @@ def lines_expected(step, bits):
         elif match := re.match(r'\s*step.phase "(\w+)"', line):
             phase = f"{function}.{match[1]}"
         elif match := re.match(
-                rf'\s*step.tiles .* layout "tile16_q{bits}" cols (\d+) group (\d+)', line):
-            cols, group = int(match[1]), int(match[2])
+                rf'\s*step.tiles .* layout "tile16_q{bits}" cols (\d+) group (\d+) units (\d+)',
+                line):
+            cols, group, units = (int(match[i]) for i in (1, 2, 3))
             groups = -(-cols // group)
             bodies = groups % BATCH + (BATCH if groups >= BATCH else 0)
-            expected[phase] += 3 * bodies * group * bits // 32
+            expected[phase] += (3 if units > 1 else 1) * bodies * group * bits // 32
     return expected
 
 
