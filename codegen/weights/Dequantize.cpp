@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/weights/Dequantize.h"
+#include "codegen/weights/EachTile.h"
 #include "codegen/weights/QuantizedTile.h"
 #include "dialect/import/GgufModel.h"
 #include "dialect/import/ImportError.h"
@@ -14,11 +15,9 @@
 #include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Parallel.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <fcntl.h>
-#include <mutex>
 #include <unistd.h>
 
 using namespace sparkc;
@@ -258,20 +257,9 @@ llvm::Error CheckpointExport::add(const DirectoryEntry &entry,
                                   int64_t firstTile,
                                   llvm::ArrayRef<uint8_t> tiles) {
   const int64_t tileBytes = entry.matrix.tileBytes();
-  std::mutex guard;
-  llvm::Error first = llvm::Error::success();
-  llvm::parallelFor(0, tiles.size() / tileBytes, [&](size_t i) {
-    llvm::Error error =
-        addTile(entry, firstTile + i, tiles.data() + i * tileBytes);
-    if (!error)
-      return;
-    std::lock_guard<std::mutex> lock(guard);
-    if (first)
-      llvm::consumeError(std::move(error));
-    else
-      first = std::move(error);
+  return forEachTile(tiles.size() / tileBytes, [&](size_t i) {
+    return addTile(entry, firstTile + i, tiles.data() + i * tileBytes);
   });
-  return first;
 }
 
 //===----------------------------------------------------------------------===//

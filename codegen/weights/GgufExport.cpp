@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/weights/GgufExport.h"
+#include "codegen/weights/EachTile.h"
 #include "codegen/weights/GridOf.h"
 #include "codegen/weights/Half.h"
 #include "codegen/weights/QuantizedTile.h"
@@ -13,9 +14,7 @@
 #include "dialect/import/ImportError.h"
 #include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Parallel.h"
 #include "llvm/Support/Signals.h"
-#include <mutex>
 #include <unistd.h>
 
 using namespace sparkc;
@@ -209,18 +208,9 @@ llvm::Error GgufExport::addTile(const DirectoryEntry &entry, int64_t tile,
 llvm::Error GgufExport::add(const DirectoryEntry &entry, int64_t firstTile,
                             llvm::ArrayRef<uint8_t> tiles) {
   const int64_t tileBytes = entry.matrix.tileBytes();
-  std::mutex guard;
-  std::string first;
-  llvm::parallelFor(0, tiles.size() / tileBytes, [&](size_t i) {
-    llvm::Error error =
-        addTile(entry, firstTile + i, tiles.data() + i * tileBytes);
-    if (!error)
-      return;
-    std::lock_guard<std::mutex> lock(guard);
-    first = llvm::toString(std::move(error));
+  return forEachTile(tiles.size() / tileBytes, [&](size_t i) {
+    return addTile(entry, firstTile + i, tiles.data() + i * tileBytes);
   });
-  return first.empty() ? llvm::Error::success()
-                       : llvm::createStringError(first);
 }
 
 llvm::Error GgufExport::finish() {

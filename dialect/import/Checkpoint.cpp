@@ -58,6 +58,18 @@ static std::vector<Wanted> wantedWeights(const ModelConfig &c) {
   return all;
 }
 
+/// A wanted weight where a file has it.
+static LogicalWeight weightAt(const Wanted &wanted, llvm::StringRef path,
+                              const TensorInfo &info) {
+  return {wanted.name,
+          path.str(),
+          info.dtype,
+          wanted.shape[0],
+          wanted.shape.size() > 1 ? wanted.shape[1] : 1,
+          info.offset,
+          info.bytes};
+}
+
 /// Finds a weight among the tensors and checks it.
 static llvm::Expected<LogicalWeight> resolve(const Wanted &wanted,
                                              const TensorSet &tensors) {
@@ -90,13 +102,7 @@ static llvm::Expected<LogicalWeight> resolve(const Wanted &wanted,
       info.dtype != DType::F16)
     return fail("expected dtype F32, BF16 or F16, found " +
                 dtypeName(info.dtype));
-  return LogicalWeight{wanted.name,
-                       found->file->path(),
-                       info.dtype,
-                       wanted.shape[0],
-                       wanted.shape.size() > 1 ? wanted.shape[1] : 1,
-                       info.offset,
-                       info.bytes};
+  return weightAt(wanted, found->file->path(), info);
 }
 
 /// The same for a GGUF file, whose matrices may be quantized and whose vectors
@@ -120,13 +126,7 @@ static llvm::Expected<LogicalWeight> resolve(const Wanted &wanted,
   if (wanted.shape.size() == 1 && dtypeBlock(info.dtype) != 1)
     return fail("expected type F32, BF16 or F16, found " +
                 dtypeName(info.dtype));
-  return LogicalWeight{wanted.name,
-                       found->file->path(),
-                       info.dtype,
-                       wanted.shape[0],
-                       wanted.shape.size() > 1 ? wanted.shape[1] : 1,
-                       info.offset,
-                       info.bytes};
+  return weightAt(wanted, found->file->path(), info);
 }
 
 /// Judges a tensor that no weight uses. See the class comment.

@@ -15,7 +15,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 
 using namespace sparkc;
@@ -23,26 +22,7 @@ using namespace sparkc::test;
 
 namespace {
 
-/// A kernel of the table and a CPU that runs it.
-struct Case {
-  const TileKernel *kernel;
-  std::string cpu;
-};
-
-std::string nameOf(const Case &c) {
-  std::string name = std::string(c.kernel->name) + "_on_" + c.cpu;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
-std::vector<Case> allCases() {
-  std::vector<Case> cases;
-  for (const TileKernel &kernel : tileKernels())
-    if (isQuantized(*layoutFromName(kernel.layout)))
-      for (const std::string &cpu : cpusFor(kernel.isa))
-        cases.push_back({&kernel, cpu});
-  return cases;
-}
+using Case = KernelCase<TileKernel>;
 
 class QuantizedDot : public testing::TestWithParam<Case> {
 protected:
@@ -153,5 +133,6 @@ TEST(QuantizedDotReference, IsTheSumOfProducts) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, QuantizedDot, testing::ValuesIn(allCases()),
-                         [](const auto &info) { return nameOf(info.param); });
+INSTANTIATE_TEST_SUITE_P(Table, QuantizedDot,
+                         testing::ValuesIn(quantizedCases(tileKernels())),
+                         [](const auto &info) { return info.param.name(); });

@@ -16,7 +16,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 
 using namespace sparkc;
 using namespace sparkc::test;
@@ -27,26 +26,7 @@ namespace {
 constexpr int64_t kTokens = 2 * kQuad;
 constexpr int64_t kRow = kBlockTiles * 64 + 64;
 
-/// A kernel of the table and a CPU that runs it.
-struct Case {
-  const BlockKernel *kernel;
-  std::string cpu;
-};
-
-std::vector<Case> allCases() {
-  std::vector<Case> cases;
-  for (const BlockKernel &kernel : blockKernels())
-    if (isQuantized(*layoutFromName(kernel.layout)))
-      for (const std::string &cpu : cpusFor(kernel.isa))
-        cases.push_back({&kernel, cpu});
-  return cases;
-}
-
-std::string nameOf(const Case &c) {
-  std::string name = std::string(c.kernel->name) + "_on_" + c.cpu;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
+using Case = KernelCase<BlockKernel>;
 
 /// A K longer than a chunk, and of the others those that differ.
 std::vector<Shape> gemmShapes(Layout layout) {
@@ -144,5 +124,6 @@ TEST_P(QuantizedGemm, HasTheBitsOfTheDefinition) {
       }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, QuantizedGemm, testing::ValuesIn(allCases()),
-                         [](const auto &info) { return nameOf(info.param); });
+INSTANTIATE_TEST_SUITE_P(Table, QuantizedGemm,
+                         testing::ValuesIn(quantizedCases(blockKernels())),
+                         [](const auto &info) { return info.param.name(); });

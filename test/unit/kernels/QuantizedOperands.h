@@ -14,12 +14,37 @@
 #include "codegen/weights/QuantizedTile.h"
 #include "test/unit/kernels/KernelObject.h"
 
+#include <algorithm>
+
 namespace sparkc::test {
 
 /// CPUs to compile a kernel for so that all it is meant for are covered. The
 /// AVX2 bodies also serve AVX-512 machines without VNNI, whose compiler has
 /// other registers at hand.
 std::vector<std::string> cpusFor(unsigned isa);
+
+/// A kernel of a table and a CPU that runs it.
+template <typename Kernel> struct KernelCase {
+  const Kernel *kernel;
+  std::string cpu;
+
+  std::string name() const {
+    std::string text = std::string(kernel->name) + "_on_" + cpu;
+    std::replace(text.begin(), text.end(), '-', '_');
+    return text;
+  }
+};
+
+/// Each kernel of the table that reads an integer layout, on each of its CPUs.
+template <typename Kernel>
+std::vector<KernelCase<Kernel>> quantizedCases(llvm::ArrayRef<Kernel> table) {
+  std::vector<KernelCase<Kernel>> cases;
+  for (const Kernel &kernel : table)
+    if (isQuantized(*layoutFromName(kernel.layout)))
+      for (const std::string &cpu : cpusFor(kernel.isa))
+        cases.push_back({&kernel, cpu});
+  return cases;
+}
 
 /// K and groups of one function.
 struct Shape {

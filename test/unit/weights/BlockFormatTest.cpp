@@ -8,12 +8,16 @@
 #include "codegen/weights/BlockFit.h"
 #include "codegen/weights/Half.h"
 #include "codegen/weights/QuantizedTile.h"
+#include "test/unit/weights/RandomWeights.h"
+
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstring>
-#include <gtest/gtest.h>
 #include <random>
 
 using namespace sparkc;
+using namespace sparkc::test;
 
 namespace {
 constexpr const char *kNames[] = {"Q4_0", "Q4_1", "Q5_0", "Q5_1",
@@ -38,15 +42,6 @@ std::vector<uint8_t> randomRows(const BlockFormat &format, int64_t rows,
     } while (!isNumber(block.scale) || !isNumber(block.minimum));
   }
   return bytes;
-}
-
-std::vector<float> randomWeights(int64_t n, unsigned seed) {
-  std::mt19937 rng(seed);
-  std::normal_distribution<float> normal(0, 0.02f);
-  std::vector<float> w(n);
-  for (float &x : w)
-    x = normal(rng);
-  return w;
 }
 
 /// Signal to noise, in decibels, of a fit of `blocks` blocks.

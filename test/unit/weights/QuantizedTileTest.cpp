@@ -7,11 +7,15 @@
 
 #include "codegen/weights/QuantizedTile.h"
 #include "codegen/weights/Half.h"
-#include <cmath>
+#include "test/unit/weights/RandomWeights.h"
+
 #include <gtest/gtest.h>
+
+#include <cmath>
 #include <random>
 
 using namespace sparkc;
+using namespace sparkc::test;
 
 namespace {
 constexpr Layout kQuantized[] = {Layout::Tile16Q4, Layout::Tile16Q5,
@@ -26,15 +30,6 @@ int codeAt(const PackedMatrix &m, const uint8_t *tile, int64_t lane,
     code |= (tile[at.highByte] >> at.highShift & ((1 << at.highBits) - 1))
             << at.bits;
   return code;
-}
-
-std::vector<float> randomWeights(int64_t n, unsigned seed) {
-  std::mt19937 rng(seed);
-  std::normal_distribution<float> normal(0, 0.02f);
-  std::vector<float> w(n);
-  for (float &x : w)
-    x = normal(rng);
-  return w;
 }
 
 SourceMatrix matrixOf(const std::vector<float> &w, int64_t rows, int64_t cols) {
