@@ -18,11 +18,41 @@
 #include <cstring>
 #include <cwchar>
 #include <langinfo.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 using namespace sparkc::run;
 
 static volatile std::sig_atomic_t resized = 0;
+static int wakeup = -1; ///< an eventfd, readable after wakeReader()
+
+void sparkc::run::wakeReader() {
+  const int saved = errno;
+  const uint64_t one = 1;
+  if (wakeup >= 0)
+    (void)!write(wakeup, &one, sizeof one);
+  errno = saved;
+}
+
+/// read() of standard input that also ends, with EINTR, when a signal was
+/// caught before it began, or on another thread.
+static ssize_t readInput(char *bytes, size_t size) {
+  for (;;) {
+    pollfd files[] = {{STDIN_FILENO, POLLIN, 0}, {wakeup, POLLIN, 0}};
+    if (poll(files, 2, -1) < 0 && errno != EINTR)
+      return -1;
+    uint64_t count;
+    if (files[1].revents & POLLIN)
+      (void)!read(wakeup, &count, sizeof count);
+    if (interrupted || resized) {
+      errno = EINTR;
+      return -1;
+    }
+    if (files[0].revents)
+      return read(STDIN_FILENO, bytes, size);
+  }
+}
 
 /// libedit's line editor. Its own reading and signal handling is not used: it
 /// goes on reading after Ctrl-C.
@@ -34,7 +64,10 @@ public:
         std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
       std::setlocale(LC_CTYPE, "C.UTF-8");
     struct sigaction action = {};
-    action.sa_handler = [](int) { resized = 1; };
+    action.sa_handler = [](int) {
+      resized = 1;
+      wakeReader();
+    };
     sigaction(SIGWINCH, &action, nullptr);
 
     edit = el_init("sparkc-run", stdin, stdout, stderr);
@@ -98,7 +131,7 @@ private:
   int character(wchar_t &c) {
     char bytes[MB_LEN_MAX];
     for (size_t n = 0;;) {
-      const ssize_t got = ::read(STDIN_FILENO, bytes + n, 1);
+      const ssize_t got = readInput(bytes + n, 1);
       if (got < 0 && errno == EINTR && !interrupted) {
         if (resized) {
           resized = 0;
@@ -134,6 +167,8 @@ bool sparkc::run::understandsEscapes(int file) {
 }
 
 LineReader::LineReader() : isTerminal(isatty(STDIN_FILENO)) {
+  if (wakeup < 0)
+    wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (!isTerminal || !understandsEscapes(STDOUT_FILENO))
     return;
   editor = std::make_unique<Editor>();
@@ -160,7 +195,7 @@ LineReader::Result LineReader::readPlain(const char *prompt,
       return End;
     looked = buffer.size();
     char bytes[4096];
-    const ssize_t n = ::read(STDIN_FILENO, bytes, sizeof bytes);
+    const ssize_t n = readInput(bytes, sizeof bytes);
     if (n > 0)
       buffer.append(bytes, size_t(n));
     else if (n == 0)

@@ -16,6 +16,10 @@ namespace sparkc::run {
 /// Whether a file is a terminal that understands escape sequences.
 bool understandsEscapes(int file);
 
+/// Ends a read of a LineReader that waits, so that it looks at what a signal
+/// handler has set. For such handlers, on any thread.
+void wakeReader();
+
 /// Reads lines of standard input. On a terminal they can be edited (libedit:
 /// Emacs keys, history, ~/.editrc); else they are taken as they are.
 class LineReader {

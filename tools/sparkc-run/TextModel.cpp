@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/sparkc-run/TextModel.h"
+#include "tools/sparkc-run/LineReader.h"
 
 #include <random>
 
@@ -15,8 +16,11 @@ volatile std::sig_atomic_t sparkc::run::interrupted = 0;
 
 void sparkc::run::catchInterrupts(bool once) {
   struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  action.sa_flags = once ? SA_RESETHAND : 0; // reads end: no SA_RESTART
+  action.sa_handler = [](int) {
+    interrupted = 1;
+    wakeReader();
+  };
+  action.sa_flags = once ? SA_RESETHAND : 0;
   sigaction(SIGINT, &action, nullptr);
 }
 

@@ -7,26 +7,34 @@
 //
 // Each line of the table of block kernels that reads an integer layout is
 // compiled for the CPUs whose instruction sets get it, and run on random and
-// extreme tiles, one to three of them, by quads of tokens. Every lane of every
-// token must have the bits of referenceDot.
+// extreme tiles, of all counts, by quads of tokens, of many counts. Every lane of
+// every token must have the bits of referenceDot. Tiles, activations and results
+// end where no memory is: nothing is read or written past them. Tile
+// instructions run where the processor, or the emulator that is preloaded, has
+// them.
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/microkernels/AmxGemm.h"
+#include "test/unit/kernels/Machine.h"
 #include "test/unit/kernels/QuantizedOperands.h"
 
 #include <gtest/gtest.h>
-
 
 using namespace sparkc;
 using namespace sparkc::test;
 
 namespace {
 
-/// Tokens of a call, and bytes between the accumulators of two.
-constexpr int64_t kTokens = 2 * kQuad;
-constexpr int64_t kRow = kBlockTiles * 64 + 64;
-
 using Case = KernelCase<BlockKernel>;
+
+/// What a generated function is given.
+struct Call {
+  const void *tiles;
+  int64_t count;
+  const void *x;
+  int64_t quads;
+};
 
 /// A K longer than a chunk, and of the others those that differ.
 std::vector<Shape> gemmShapes(Layout layout) {
@@ -37,10 +45,6 @@ std::vector<Shape> gemmShapes(Layout layout) {
   }
   return {{712, 64, 64}, {1064, 128, 32}, {1, 32, 32},
           {50, 64, 64},  {96, 128, 64},   {584, 32, 32}};
-}
-
-std::string nameOf(const Shape &shape, int64_t count) {
-  return shape.name() + "_t" + std::to_string(count);
 }
 
 /// A token's activation into its lane of a quad, as !step.block says.
@@ -62,66 +66,91 @@ protected:
     const Case &c = GetParam();
     auto target = resolveTarget(c.cpu);
     ASSERT_TRUE(bool(target)) << messageOf(target.takeError());
-    if (!hostRuns(*target))
+    const bool amx = target->isa == SPARKC_ISA_AMX;
+    if (amx) // all that the emulator's hosts have besides
+      target->features = "+avx512vnni,+amx-tile,+amx-int8";
+    if (!(amx ? runsVnni() && runsAmx() : hostRuns(*target)))
       GTEST_SKIP() << "this host lacks features of " << c.cpu;
-    for (const Shape &shape : gemmShapes(*layoutFromName(GetParam().kernel->layout)))
-      for (int64_t count = 1; count <= kBlockTiles; ++count)
-        object.add(nameOf(shape, count), [&](Emitter &e, mlir::Value tiles,
-                                             mlir::Value x, mlir::Value out) {
-          c.kernel->build(e, {tiles, e.c(count), x, e.c(kTokens / kQuad), out,
-                              kRow, shape.cols, shape.group, shape.xGroup});
-        });
+    for (const Shape &shape : shapes())
+      object.add(shape.name(), [&](Emitter &e, mlir::Value call, mlir::Value,
+                                   mlir::Value out) {
+        auto field = [&](mlir::Type type, size_t offset) {
+          return e.load(type, e.at(call, int64_t(offset)));
+        };
+        c.kernel->build(e, {field(e.ptr(), offsetof(Call, tiles)),
+                            field(e.i64(), offsetof(Call, count)),
+                            field(e.ptr(), offsetof(Call, x)),
+                            field(e.i64(), offsetof(Call, quads)), out,
+                            rowBytes(), shape.cols, shape.group, shape.xGroup});
+      });
     ASSERT_EQ(object.compile(*target), "");
   }
 
+  Layout layout() const { return *layoutFromName(GetParam().kernel->layout); }
+  std::vector<Shape> shapes() const { return gemmShapes(layout()); }
+  int64_t mostTiles() const { return tilesOfCall(*GetParam().kernel); }
+  /// Bytes between the results of two tokens.
+  int64_t rowBytes() const { return 64 * mostTiles() + 64; }
+
   void check(const Block &block, const Shape &shape, int64_t count,
-             std::mt19937 &rng) {
-    KernelFn *kernel = object.get(nameOf(shape, count));
+             int64_t quads) {
+    KernelFn *kernel = object.get(shape.name());
     ASSERT_NE(kernel, nullptr);
-    PackedMatrix m = PackedMatrix::plain(
-        *layoutFromName(GetParam().kernel->layout), 16, shape.cols, shape.group);
-    const int64_t bytes = m.tileBytes();
+    PackedMatrix m =
+        PackedMatrix::plain(layout(), 16, shape.cols, shape.group);
+    const int64_t bytes = m.tileBytes(), row = rowBytes();
+    const int64_t tokens = quads * kQuad;
     QuadLayout quad(shape.cols, shape.xGroup);
-    GuardedBytes tiles(count * bytes), quads(kTokens / kQuad * quad.bytes),
-        out(kTokens * kRow);
-    std::vector<std::unique_ptr<Operands>> tokens;
-    for (int64_t t = 0; t < kTokens; ++t) {
-      tokens.push_back(std::make_unique<Operands>(m, shape));
-      fill(block, m, shape, kTileRows, rng, *tokens.back());
-      put(*tokens.back(), t, quad, quads.data());
+    GuardedBytes tiles(count * bytes), x(quads * quad.bytes),
+        out(tokens * row - 64); // written for all tiles of a call
+    std::vector<std::unique_ptr<Operands>> operands;
+    for (int64_t i = 0; i < std::max(tokens, count); ++i) {
+      operands.push_back(std::make_unique<Operands>(m, shape));
+      fill(block, m, shape, kTileRows, rng, *operands[i]);
+      if (i < tokens)
+        put(*operands[i], i, quad, x.data());
+      if (i < count)
+        std::memcpy(tiles.data() + i * bytes, operands[i]->tile.data(), bytes);
     }
-    for (int64_t i = 0; i < count; ++i)
-      std::memcpy(tiles.data() + i * bytes, tokens[i]->tile.data(), bytes);
-    kernel(tiles.data(), quads.data(), out.data());
-    for (int64_t t = 0; t < kTokens; ++t)
+    std::memset(out.data(), 0xff, out.size());
+    Call call = {tiles.data(), count, x.data(), quads};
+    kernel(&call, nullptr, out.data());
+    for (int64_t t = 0; t < tokens; ++t)
       for (int64_t at = 0; at < count * kTileRows; ++at) {
         int64_t tile = at / kTileRows, lane = at % kTileRows;
-        float got = out.as<float>(t * kRow)[at];
+        float got = out.as<float>(t * row)[at];
         float want = referenceDot(m, tiles.data() + tile * bytes, lane,
-                                  tokens[t]->activations(),
-                                  tokens[t]->scales(), shape.xGroup);
+                                  operands[t]->activations(),
+                                  operands[t]->scales(), shape.xGroup);
         ASSERT_TRUE(sameFloat(got, want))
-            << block.name << ", " << nameOf(shape, count) << ", token " << t
-            << ", tile " << tile << ", lane " << lane << ": " << got
-            << ", expected " << want;
+            << block.name << ", " << shape.name() << ", " << count
+            << " tiles, token " << t << " of " << tokens << ", tile " << tile
+            << ", lane " << lane << ": " << got << ", expected " << want;
       }
   }
 
   KernelObject object;
+  std::mt19937 rng{11};
 };
 
 } // namespace
 
 TEST_P(QuantizedGemm, HasTheBitsOfTheDefinition) {
-  std::mt19937 rng(11);
-  for (const Shape &shape : gemmShapes(*layoutFromName(GetParam().kernel->layout)))
+  for (const Shape &shape : shapes())
     for (const Block &block : blocks())
-      for (int64_t count = 1; count <= kBlockTiles; ++count) {
-        // Fewer tiles are the same code: once is enough.
-        if (count < kBlockTiles && &block != &blocks()[0])
-          continue;
-        ASSERT_NO_FATAL_FAILURE(check(block, shape, count, rng));
-      }
+      ASSERT_NO_FATAL_FAILURE(check(block, shape, mostTiles(), 2));
+  // All counts of tiles, and of tokens up to what a kernel takes at a time.
+  const bool amx = GetParam().kernel->isa == SPARKC_ISA_AMX;
+  std::vector<int64_t> counts = {1, 3};
+  if (amx)
+    counts = {1, 3, 4, 5, 7, 8, 9, 16, 17, 32};
+  const Block &random = blocks()[0];
+  for (int64_t count = 1; count <= mostTiles(); ++count)
+    for (int64_t quads : counts)
+      ASSERT_NO_FATAL_FAILURE(check(random, shapes()[3], count, quads));
+  if (amx)
+    for (const Shape &shape : shapes())
+      ASSERT_NO_FATAL_FAILURE(check(random, shape, mostTiles(), 9));
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, QuantizedGemm,
