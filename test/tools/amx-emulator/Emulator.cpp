@@ -14,8 +14,9 @@
 //   AMX_EMULATOR=count    say at the end, on stderr, what was executed
 //
 // As on Linux, tiles may be used once they were asked for, by
-// sparkc_cpu_permit_amx() or a host's own arch_prctl: until then they raise
-// SIGILL. What the processor answers with #UD ends the program
+// sparkc_cpu_permit_amx() or a host's own arch_prctl: until then what touches
+// their contents raises SIGILL (configurations can be loaded). A new thread has no
+// configuration here; on Linux it has that of the thread that made it. What the processor answers with #UD ends the program
 // by SIGILL, #GP by SIGSEGV, with a line on stderr.
 //
 //===----------------------------------------------------------------------===//
@@ -130,7 +131,8 @@ static void handle(int signal, siginfo_t *info, void *opaque) {
       return previous.sa_handler(signal);
     return end(SIGILL, "not a tile instruction", context);
   }
-  if (!permitted.load(std::memory_order_relaxed))
+  if (instruction.opcode > Opcode::TileRelease &&
+      !permitted.load(std::memory_order_relaxed))
     return end(SIGILL, "tiles are used without permission", context);
   char why[64];
   snprintf(why, sizeof why, "%s is refused",
