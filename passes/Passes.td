@@ -417,7 +417,8 @@ def StepSelectMicrokernel
     The best that the table of codegen/microkernels has for the layout on the
     instruction set; one for blocks where the activation is a !step.block. A
     name that is there already is replaced. Tiles of integers times one token
-    are told to prefetch lines `ahead` bytes before they read them.
+    are told to prefetch lines `ahead` bytes before they read them, with `once`
+    past the L2 cache.
 
     ```mlir
     step.tiles %q at 512 layout "tile16_q4" cols 128 group 64 units 2 { ... }
@@ -435,7 +436,9 @@ def StepSelectMicrokernel
     Option<"isa", "isa", "std::string", /*default=*/"\"avx2\"",
            "avx2, avxvnni, avx512, avx512vnni or amx">,
     Option<"ahead", "ahead", "int64_t", /*default=*/"4096",
-           "Bytes ahead at which a step's kernels prefetch weights; 0: not">
+           "Bytes ahead at which a step's kernels prefetch weights; 0: not">,
+    Option<"once", "once", "bool", /*default=*/"false",
+           "Prefetch them past the L2 cache">
   ];
 }
 

@@ -53,6 +53,7 @@ void sparkc::buildCodegenPipeline(OpPassManager &pm,
   StepSelectMicrokernelOptions select;
   select.isa = options.isa;
   select.ahead = options.ahead;
+  select.once = options.once;
   pm.addPass(createStepSelectMicrokernel(select));
   pm.addPass(createStepVerifyStatic());
   // llvm, arith, math, vector, scf

@@ -41,6 +41,9 @@ struct CodegenPipelineOptions
       *this, "ahead",
       llvm::cl::desc("Bytes ahead at which weights are prefetched; 0: not"),
       llvm::cl::init(4096)};
+  Option<bool> once{*this, "once",
+                    llvm::cl::desc("Prefetch them past the L2 cache"),
+                    llvm::cl::init(false)};
   Option<bool> sanitizeThread{
       *this, "sanitize-thread",
       llvm::cl::desc("Announce accesses to shared memory to ThreadSanitizer"),

@@ -334,7 +334,8 @@ LogicalResult StepLowering::lowerTiles(Emitter &e, step::TilesOp tiles,
       return kernel->build(
           e, TileOperands{addresses, activation, int64_t(tiles.getCols()),
                           int64_t(tiles.getGroup()), xGroup,
-                          int64_t(tiles.getAhead().value_or(0))});
+                          int64_t(tiles.getAhead().value_or(0)),
+                          tiles.getOnce()});
     };
     // Both tiles of a pair by the same instructions: hardware prefetchers learn
     // what each of these reads, and would lose track every other tile.

@@ -52,6 +52,7 @@ struct StepSelectMicrokernel
       bool stream = mlir::isa<step::QVecType>(tiles.getActivation().getType());
       tiles.setAhead(stream && ahead ? std::optional(int64_t(ahead))
                                      : std::nullopt);
+      tiles.setOnce(stream && ahead && once);
       return WalkResult::advance();
     });
     if (result.wasInterrupted())

@@ -67,6 +67,8 @@ struct TileOperands {
   int64_t group = 0, xGroup = 0;
   /// Prefetch the line that lies so many bytes ahead of each; 0: none.
   int64_t ahead = 0;
+  /// Prefetch it past the L2 cache.
+  bool once = false;
 };
 
 /// Tiles times the activation: the accumulators of each.

@@ -62,7 +62,8 @@ Value QuantizedDot::activations(Value xs, int64_t k) {
 
 void QuantizedDot::prefetch(Value at, int64_t bytes) {
   for (int64_t i = 0; in.ahead && i < bytes; i += 64)
-    e.prefetch(e.at(at, i + in.ahead), Emitter::Locality::Once);
+    e.prefetch(e.at(at, i + in.ahead), in.once ? Emitter::Locality::Once
+                                               : Emitter::Locality::All);
 }
 
 /// Group `inBatch` of a batch; `index` is its number in the tile.

@@ -128,9 +128,13 @@ Expected<TargetSpec> sparkc::resolveTarget(StringRef mcpu) {
   return spec;
 }
 
-int64_t sparkc::prefetchDistance(StringRef cpu) {
-  // Measured (docs/performance.md): Zen 5 gains a fifth, Zen 4 loses a quarter.
-  return cpu == "znver4" ? 0 : 4096;
+StreamPrefetch sparkc::streamPrefetch(StringRef cpu) {
+  // Measured (docs/performance.md). Zen 4 loses a quarter by any prefetch. Past
+  // the L2 cache Zen 5 gains most, and Intel's processors lose half: what reads
+  // ahead there on its own does so from the L2 cache.
+  if (cpu == "znver4")
+    return {0};
+  return {4096, /*once=*/cpu == "znver5"};
 }
 
 /// The instruction sets by name: what builds on what, and the machine that the

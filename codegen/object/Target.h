@@ -55,9 +55,14 @@ struct TargetSpec {
 /// does not know and for CPUs below x86-64-v3 (AVX2, FMA, F16C).
 llvm::Expected<TargetSpec> resolveTarget(llvm::StringRef mcpu);
 
-/// How many bytes ahead of its reading a step should prefetch weights on
-/// \p cpu (an LLVM CPU name); 0: not at all.
-int64_t prefetchDistance(llvm::StringRef cpu);
+/// How a step should prefetch the weights it reads.
+struct StreamPrefetch {
+  int64_t ahead;     ///< bytes before they are read; 0: not at all
+  bool once = false; ///< past the L2 cache
+};
+
+/// What serves \p cpu (an LLVM CPU name) best.
+StreamPrefetch streamPrefetch(llvm::StringRef cpu);
 
 /// The targets of `--isa`, best first: "auto" (every one of amx, avx512vnni,
 /// avxvnni, avx2) or some of these and avx512, by commas. The code of each is

@@ -464,7 +464,8 @@ def Step_TilesOp : Step_Op<"tiles", [SingleBlock, NoTerminator,
     accumulators, and what the body does with them, are those of its step.
 
     `ahead`: how many bytes before it reads a line of an integer layout for one
-    token a thread prefetches it; it reads two halves of its units side by side.
+    token a thread prefetches it, into all caches or, with `once`, past the L2
+    cache; it reads two halves of its units side by side.
 
     The body is the epilogue: it gets the accumulators of the tile (of both
     tiles where the run is `paired`) and the number j of the first lane.
@@ -480,12 +481,13 @@ def Step_TilesOp : Step_Op<"tiles", [SingleBlock, NoTerminator,
   let arguments = (ins AnyTypeOf<[Step_Vec, Step_QVec, Step_Block]>:$activation,
                        I64Attr:$offset, StrAttr:$layout, I64Attr:$cols, I64Attr:$group, I64Attr:$units,
                        UnitAttr:$paired, OptionalAttr<StrAttr>:$kernel,
-                       OptionalAttr<I64Attr>:$ahead);
+                       OptionalAttr<I64Attr>:$ahead,
+                       UnitAttr:$once);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $activation `at` $offset `layout` $layout `cols` $cols `group` $group
     `units` $units (`paired` $paired^)? (`kernel` $kernel^)? (`ahead` $ahead^)?
-    $body attr-dict
+    (`once` $once^)? $body attr-dict
     `:` type($activation)
   }];
   let hasRegionVerifier = 1;

@@ -13,6 +13,8 @@
 // RUN: sparkc-opt %s --step-select-microkernel --step-select-microkernel=ahead=0 | FileCheck %s --check-prefix=NOWHERE
 // NEAR: kernel "dot_f32" {
 // NEAR: kernel "dot_q4_avx2" ahead 512 {
+// RUN: sparkc-opt %s --step-select-microkernel=once | FileCheck %s --check-prefix=ONCE
+// ONCE: kernel "dot_q4_avx2" ahead 4096 once {
 // NOWHERE-NOT: ahead
 // Names and distances alone change.
 // RUN: sparkc-opt %s | sed 's/ kernel "[a-z0-9_]*"//; s/ ahead [0-9]*//' > %t.before.mlir

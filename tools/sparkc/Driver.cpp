@@ -236,7 +236,9 @@ llvm::Error Compilation::generateCode() {
     if (llvm::Error error = runPipeline(code, "codegen", [&](OpPassManager &pm) {
           CodegenPipelineOptions codegen;
           codegen.isa = isaName(target.isa).str();
-          codegen.ahead = prefetchDistance(target.cpu);
+          const StreamPrefetch prefetch = streamPrefetch(target.cpu);
+          codegen.ahead = prefetch.ahead;
+          codegen.once = prefetch.once;
           codegen.sanitizeThread = options.sanitizeThread;
           buildCodegenPipeline(pm, codegen);
         }))
