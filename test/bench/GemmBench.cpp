@@ -8,7 +8,8 @@
 // usage: gemm-bench [--benchmark_filter=REGEX] ...
 //
 // 512 tokens times the linear layers of the 1.7B: the block kernel that a
-// prefill of this machine's instruction set uses, on 4-bit weights in groups of
+// prefill of this machine's instruction set uses (and, where that has tiles, the
+// one of AVX-512-VNNI), on 4-bit weights in groups of
 // 64 as they are packed, and oneDNN's int8 and bf16 matmuls on weights that it
 // has laid out for itself beforehand. Each thread has matrices of its own and
 // calls a oneDNN of one thread. What differs: ours unpacks the codes and scales
@@ -19,8 +20,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/microkernels/AmxGemm.h"
 #include "codegen/weights/PackedLayout.h"
 #include "test/unit/kernels/KernelObject.h"
+#include "test/unit/kernels/Machine.h"
 
 #include <benchmark/benchmark.h>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -36,7 +39,6 @@ namespace {
 constexpr int64_t kTokens = 512, kGroup = 64;
 /// Tokens of a call, as in the step's lowering.
 constexpr int64_t kSpan = 128;
-constexpr int64_t kRow = 64 * kBlockTiles;
 
 struct Shape {
   const char *name;
@@ -52,34 +54,47 @@ void fail(const std::string &message) {
   std::exit(1);
 }
 
-/// The kernel for 4 bits on this machine, a function for each K.
-class Kernels {
+/// A kernel for 4 bits, a function for each K.
+class Kernel {
 public:
-  Kernels() {
-    auto target = resolveTarget("native");
-    if (!target)
-      fail(llvm::toString(target.takeError()));
-    const BlockKernel *kernel = selectBlockKernel("tile16_q4", target->isa);
-    name = kernel->name;
+  Kernel(const TargetSpec &target, uint32_t isa) {
+    const BlockKernel *kernel = selectBlockKernel("tile16_q4", isa);
+    name = std::string("sparkc_q4_") + isaName(kernel->isa).str();
+    tiles = tilesOfCall(*kernel);
     for (int64_t cols : {2048, 6656})
-      object.add(nameOf(cols), [&](Emitter &e, mlir::Value tiles, mlir::Value x,
+      object.add(nameOf(cols), [&](Emitter &e, mlir::Value in, mlir::Value x,
                                    mlir::Value out) {
-        kernel->build(e, {tiles, e.c(kBlockTiles), x, e.c(kSpan / kQuad), out,
-                          kRow, cols, kGroup, kGroup});
+        kernel->build(e, {in, e.c(tiles), x, e.c(kSpan / kQuad), out, row(),
+                          cols, kGroup, kGroup});
       });
-    if (std::string error = object.compile(*target); !error.empty())
+    if (std::string error = object.compile(target); !error.empty())
       fail(error);
   }
   test::KernelFn *get(int64_t cols) { return object.get(nameOf(cols)); }
+  /// Bytes of a token's results.
+  int64_t row() const { return 64 * tiles; }
+
   std::string name;
+  int64_t tiles; ///< of a call
 
 private:
   static std::string nameOf(int64_t cols) { return "k" + std::to_string(cols); }
   test::KernelObject object;
 };
 
-Kernels &kernels() {
-  static Kernels all;
+/// Those that this machine runs, best first.
+std::vector<std::unique_ptr<Kernel>> kernels() {
+  auto target = resolveTarget("native");
+  if (!target)
+    fail(llvm::toString(target.takeError()));
+  std::vector<std::unique_ptr<Kernel>> all;
+  uint32_t isa = target->isa;
+  if (isa == SPARKC_ISA_AMX) {
+    if (test::runsAmx())
+      all.push_back(std::make_unique<Kernel>(*target, isa));
+    isa = SPARKC_ISA_AVX512VNNI;
+  }
+  all.push_back(std::make_unique<Kernel>(*target, isa));
   return all;
 }
 
@@ -102,12 +117,12 @@ void report(benchmark::State &state, int64_t rows, int64_t cols) {
       benchmark::Counter(operations * 1e-12, benchmark::Counter::kIsRate);
 }
 
-void sparkc_q4(benchmark::State &state, Shape shape) {
+void sparkc_q4(benchmark::State &state, Shape shape, Kernel &kernel) {
   PackedMatrix matrix =
       PackedMatrix::plain(Layout::Tile16Q4, kTileRows, shape.cols, kGroup);
   QuadLayout quad(shape.cols, kGroup);
-  const int64_t strips = shape.rows / (kTileRows * kBlockTiles);
-  const int64_t stripBytes = matrix.tileBytes() * kBlockTiles;
+  const int64_t strips = shape.rows / (kTileRows * kernel.tiles);
+  const int64_t stripBytes = matrix.tileBytes() * kernel.tiles;
   auto tiles = randomBytes(strips * stripBytes, 1);
   auto x = randomBytes(kTokens / kQuad * quad.bytes, 2);
   // Random scales would be NaN and worse.
@@ -118,14 +133,14 @@ void sparkc_q4(benchmark::State &state, Shape shape) {
   for (int64_t at = 0; at + 1 < strips * stripBytes; at += matrix.batchBytes())
     for (int64_t i = 0; i < kHeadZeros / 2; ++i)
       reinterpret_cast<uint16_t *>(aligned(tiles) + at)[i] = 0x2400;
-  std::vector<uint8_t> out(kSpan * kRow + 64);
-  test::KernelFn *kernel = kernels().get(shape.cols);
+  std::vector<uint8_t> out(kSpan * kernel.row() + 64);
+  test::KernelFn *run = kernel.get(shape.cols);
   for (auto _ : state)
     for (int64_t strip = 0; strip < strips; ++strip)
       for (int64_t token = 0; token < kTokens; token += kSpan)
-        kernel(aligned(tiles) + strip * stripBytes,
-               aligned(x) + token / kQuad * quad.bytes, aligned(out));
-  report(state, strips * kTileRows * kBlockTiles, shape.cols);
+        run(aligned(tiles) + strip * stripBytes,
+            aligned(x) + token / kQuad * quad.bytes, aligned(out));
+  report(state, strips * kTileRows * kernel.tiles, shape.cols);
 }
 
 /// oneDNN's matmul with the weights in the layout it asks for.
@@ -175,19 +190,23 @@ int main(int argc, char **argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv))
     return 1;
-  benchmark::AddCustomContext("kernel", kernels().name);
-  const std::pair<const char *, void (*)(benchmark::State &, Shape)> rivals[] =
-      {{"sparkc_q4", sparkc_q4},
-       {"onednn_int8", onednn_int8},
-       {"onednn_bf16", onednn_bf16}};
+  auto own = kernels();
   for (const Shape &shape : shapes)
-    for (int threads : {1, 2})
-      for (auto [name, run] : rivals)
-        benchmark::RegisterBenchmark(
-            (std::string(shape.name) + "/" + name).c_str(), run, shape)
+    for (int threads : {1, 2}) {
+      auto add = [&](const std::string &name, auto run) {
+        benchmark::RegisterBenchmark((shape.name + ("/" + name)).c_str(), run)
             ->Threads(threads)
             ->UseRealTime()
             ->Unit(benchmark::kMillisecond);
+      };
+      for (auto &kernel : own)
+        add(kernel->name, [shape, &kernel](benchmark::State &state) {
+          sparkc_q4(state, shape, *kernel);
+        });
+      for (auto [name, run] : {std::pair("onednn_int8", onednn_int8),
+                               std::pair("onednn_bf16", onednn_bf16)})
+        add(name, [shape, run](benchmark::State &state) { run(state, shape); });
+    }
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }
