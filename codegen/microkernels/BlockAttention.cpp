@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Prefill: items are (KV head, a few tokens), which threads take as they come.
-// An item walks the chunks that its tokens see, in order, and folds each into
+// Prefill: items are (KV head, a few tokens), which threads take in turn; later
+// tokens see more keys, so that every other head is taken from its end. An item
+// walks the chunks that its tokens see, in order, and folds each into
 // running maxima, sums and outputs with the operations of emitFold; so a
 // token's output has decode's bits, and nothing grows with the square of the
 // prompt.
@@ -153,10 +154,16 @@ void sparkc::emitBlockAttention(Emitter &e, const AttentionShape &shape,
     int64_t tokens = AttentionRows::tokensAtOnce(heads, cache.dim);
     BlockItem item(e, shape, cache, heads, tokens);
     Value spans = e.divC(e.addC(e.tokenCount(), tokens - 1), tokens);
-    auto [lo, hi] = e.share(e.mulC(spans, cache.heads));
-    e.loop(lo, hi, 1, [&](Value index) {
+    Value items = e.mulC(spans, cache.heads);
+    Value own = e.udiv(e.add(e.sub(e.umax(items, e.tid), e.tid),
+                             e.addC(e.n, -1)), e.n);
+    e.loop(e.c(0), own, 1, [&](Value turn) {
+      Value index = e.add(e.mul(turn, e.n), e.tid);
       Value kvHead = e.udiv(index, spans);
       Value span = e.sub(index, e.mul(kvHead, spans));
+      Value mirrored = e.sub(e.addC(spans, -1), span);
+      span = e.select(e.cmp(CmpIPredicate::eq, e.remC(kvHead, 2), e.c(1)),
+                      mirrored, span);
       item.emit(kvHead, e.addC(e.mulC(kvHead, group), g), e.mulC(span, tokens),
                 query, queryRow, out, outRow);
     });

@@ -123,7 +123,11 @@ enum sparkc_isa {
   SPARKC_ISA_AVXVNNI = 2,    /**< v3 + AVX-VNNI */
   SPARKC_ISA_AVX512 = 3,     /**< x86-64-v4: AVX-512 F, BW, CD, DQ, VL */
   SPARKC_ISA_AVX512VNNI = 4, /**< v4 + AVX512-VNNI */
-  SPARKC_ISA_AMX = 5         /**< v4 + VNNI + AMX-TILE, AMX-INT8, AMX-BF16 */
+  /** v4 + VNNI + AMX-TILE, AMX-INT8, AMX-BF16. A host that does not open models
+      through libsparkc asks Linux for tiles itself, once a process, before it
+      calls such an entry: arch_prctl(ARCH_REQ_XCOMP_PERM, 18). Without it a
+      prefill ends by SIGILL. */
+  SPARKC_ISA_AMX = 5
 };
 
 /** CPU features an entry needs beyond what its isa says (bit mask). */

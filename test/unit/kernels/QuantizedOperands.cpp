@@ -26,17 +26,27 @@ std::vector<std::string> sparkc::test::cpusFor(unsigned isa) {
   }
 }
 
+int64_t sparkc::test::usualGroup(Layout layout) {
+  return scaleForm(layout) == ScaleForm::Zero    ? 64
+         : scaleForm(layout) == ScaleForm::Super ? 16
+                                                 : 32;
+}
+
 std::vector<Shape> sparkc::test::allShapes(Layout layout) {
   std::vector<Shape> shapes;
-  for (int64_t group : {16, 32, 64, 128})
-    for (int64_t xGroup = 16; xGroup <= group && isGroupOf(layout, group);
-         xGroup *= 2) {
-      std::vector<int64_t> cols = {2880};
-      if (xGroup == group)
-        cols = {1, 50, 96, 5 * group + 8, 6656};
-      for (int64_t k : cols)
-        shapes.push_back({k, group, xGroup});
-    }
+  for (int64_t group : {16, 32, 64, 128}) {
+    if (!isGroupOf(layout, group))
+      continue;
+    std::vector<int64_t> cols = {50, 5 * group + 8};
+    if (group == usualGroup(layout))
+      cols.insert(cols.end(), {1, 96, 6656});
+    for (int64_t k : cols)
+      shapes.push_back({k, group, group});
+    if (group > 16)
+      shapes.push_back({2880, group, 16});
+    if (group > 32)
+      shapes.push_back({2880, group, group / 2});
+  }
   return shapes;
 }
 

@@ -58,6 +58,8 @@ struct Shape {
 /// Batches that are whole, short and absent; K that is no multiple of the
 /// group; activations in groups as large as the weights' and smaller.
 std::vector<Shape> allShapes(Layout layout);
+/// The group that has most of them.
+int64_t usualGroup(Layout layout);
 
 /// A tile and the activation it meets.
 struct Operands {
