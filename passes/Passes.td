@@ -415,10 +415,11 @@ def StepSelectMicrokernel
   let summary = "Names the kernel of every step.tiles";
   let description = [{
     The best that the table of codegen/microkernels has for the layout on the
-    instruction set; one for blocks where the activation is a !step.block. A
-    name that is there already is replaced. Tiles of integers times one token
-    are told to prefetch lines `ahead` bytes before they read them, with `once`
-    past the L2 cache.
+    instruction set; one for blocks where the activation is a !step.block: that
+    of the host where `prefill_gemm` of `spark.config` says so, which refuses
+    layouts of integers. A name that is there already is replaced. Tiles of
+    integers times one token are told to prefetch lines `ahead` bytes before they
+    read them, with `once` past the L2 cache.
 
     ```mlir
     step.tiles %q at 512 layout "tile16_q4" cols 128 group 64 units 2 { ... }
@@ -449,7 +450,7 @@ def StepVerifyStatic : Pass<"step-verify-static", "::mlir::ModuleOp"> {
     an op cannot read. Afterwards: stack frames of dynamic size, functions and
     variables outside the object, whether called or only named, inline assembly,
     whatever LLVM may turn into a call of libm or the C library, shapes that are
-    not bounded. (The two calls through ctx are pointers.)
+    not bounded. (What is called through ctx are pointers.)
   }];
 }
 

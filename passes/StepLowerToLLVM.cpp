@@ -84,7 +84,7 @@ LLVM::LLVMFuncOp StepLowering::makeFunction(StringRef name, ArrayRef<Type> args,
   auto function =
       LLVM::LLVMFuncOp::create(b, loc, name, type, LLVM::Linkage::Internal);
   function.setNoInline(true);
-  // The only indirect branches are the calls of ctx->wait and ctx->wake.
+  // The only indirect branches are the calls of ctx->wait, wake and gemm.
   Attribute noTables = b.getStrArrayAttr({"no-jump-tables", "true"});
   function.setPassthroughAttr(b.getArrayAttr(noTables));
   function.addEntryBlock(b);

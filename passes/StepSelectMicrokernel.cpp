@@ -22,9 +22,13 @@ struct StepSelectMicrokernel
     : sparkc::impl::StepSelectMicrokernelBase<StepSelectMicrokernel> {
   using StepSelectMicrokernelBase::StepSelectMicrokernelBase;
 
-  static StringRef select(step::TilesOp tiles, unsigned level) {
+  static StringRef select(step::TilesOp tiles, unsigned level, bool onHost) {
     if (auto block =
             dyn_cast<step::BlockType>(tiles.getActivation().getType())) {
+      if (onHost) {
+        auto *kernel = selectHostBlockKernel(tiles.getLayout());
+        return kernel ? kernel->name : "";
+      }
       // Tile registers take activations by 32 at least.
       if (block.getGroup() && block.getGroup() < 32)
         level = std::min<unsigned>(level, SPARKC_ISA_AVX512VNNI);
@@ -41,8 +45,20 @@ struct StepSelectMicrokernel
       getOperation().emitError() << "unknown isa '" << isa << "'";
       return signalPassFailure();
     }
+    StringRef host;
+    for (auto config : getOperation().getOps<spark::ConfigOp>())
+      host = config.getPrefillGemm().value_or("");
     WalkResult result = getOperation().walk([&](step::TilesOp tiles) {
-      StringRef kernel = select(tiles, *level);
+      StringRef kernel = select(tiles, *level, !host.empty());
+      if (kernel.empty() && !host.empty() &&
+          mlir::isa<step::BlockType>(tiles.getActivation().getType())) {
+        tiles.emitError() << "--prefill-gemm=" << host
+                          << " multiplies f32 and bf16 weights only; these "
+                             "have layout '"
+                          << tiles.getLayout()
+                          << "' (--weights f32, bf16 or stored)";
+        return WalkResult::interrupt();
+      }
       if (kernel.empty()) {
         tiles.emitOpError() << "no kernel reads layout '" << tiles.getLayout()
                             << "' on " << isa;

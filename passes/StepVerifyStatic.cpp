@@ -96,7 +96,7 @@ LogicalResult StepVerifyStatic::check(Operation *op,
     return failure();
 
   // LLVM: no room but fixed stack frames, no callee but our own functions and
-  // the two of ctx, which are called through pointers.
+  // those of ctx, which are called through pointers.
   if (auto alloca = dyn_cast<LLVM::AllocaOp>(op)) {
     APInt size;
     if (!matchPattern(alloca.getArraySize(), m_ConstantInt(&size)))

@@ -60,6 +60,7 @@ bool sparkc::cpuRuns(uint32_t cpu, uint32_t isa, uint32_t features) {
       needs |= row.needs;
       features &= ~row.feature;
     }
+  features &= ~uint32_t(SPARKC_NEEDS_GEMM);
   // A feature that this runtime does not know cannot be promised.
   return features == 0 && (cpu & needs) == needs;
 }

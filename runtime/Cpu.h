@@ -44,7 +44,8 @@ const char *isaName(uint32_t isa);
 /// The sparkc_isa of a name, 0 if there is none.
 uint32_t isaOfName(const char *name);
 /// True if a machine with `cpu` (sparkc_cpu_bits) runs code for `isa` that
-/// also needs `features` (sparkc_cpu_feature). AMX permission aside.
+/// also needs `features` (sparkc_cpu_feature). AMX permission and ctx->gemm
+/// aside.
 bool cpuRuns(uint32_t cpu, uint32_t isa, uint32_t features);
 
 } // namespace sparkc

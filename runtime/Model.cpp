@@ -8,6 +8,7 @@
 #include "runtime/Model.h"
 #include "runtime/Cpu.h"
 #include "runtime/Hash.h"
+#include "runtime/HostGemm.h"
 #include "runtime/Synthetic.h"
 
 #include <algorithm>
@@ -43,6 +44,14 @@ static Failure checkPair(const ModelObject &object,
   return success();
 }
 
+Failure Model::choose() {
+  if (Failure failure = object.choose(getenv("SPARKC_ISA")))
+    return failure;
+  if (entry().features & SPARKC_NEEDS_GEMM)
+    return loadGemm(object.path().c_str(), hostGemm);
+  return success();
+}
+
 Failure Model::open(const std::string &so, const std::string &weightsPath,
                     bool verify) {
   if (Failure failure = object.open(so))
@@ -58,7 +67,7 @@ Failure Model::open(const std::string &so, const std::string &weightsPath,
     return failure;
   if (Failure failure = checkPair(object, weights))
     return failure;
-  if (Failure failure = object.choose(getenv("SPARKC_ISA")))
+  if (Failure failure = choose())
     return failure;
   memcpy(payloadHash, weights.header().digest, sizeof payloadHash);
   hex = digestHex(payloadHash);
@@ -70,7 +79,7 @@ Failure Model::open(const std::string &so, const std::string &weightsPath,
 Failure Model::openSynthetic(const std::string &so) {
   if (Failure failure = object.open(so))
     return failure;
-  if (Failure failure = object.choose(getenv("SPARKC_ISA")))
+  if (Failure failure = choose())
     return failure;
   const sparkc_descriptor &d = object.descriptor();
   if (Failure failure =

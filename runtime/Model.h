@@ -67,6 +67,8 @@ public:
   const uint8_t *payloadDigest() const { return payloadHash; }
   const WeightsFile &weightsFile() const { return weights; }
   const std::string &digest() const { return hex; }
+  /// Null unless the entry needs one.
+  sparkc_gemm_fn gemm() const { return hostGemm; }
 
   /// Bytes of a section of the weights file (sparkc_section_kind), checked;
   /// empty if there is none.
@@ -82,7 +84,11 @@ public:
   mutable std::shared_ptr<const void> text;
 
 private:
+  /// Picks the object's entry and loads what it needs.
+  Failure choose();
+
   ModelObject object;
+  sparkc_gemm_fn hostGemm = nullptr;
   WeightsFile weights; ///< not open if synthetic
   Memory synthetic;
   uint8_t payloadHash[16] = {};

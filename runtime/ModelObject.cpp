@@ -158,6 +158,8 @@ Failure ModelObject::choose(const char *forced) {
       reason = "best of those compiled in (" + listed(*desc) + ")";
     if (!refused.empty())
       reason += "; " + refused;
+    if (entry.features & SPARKC_NEEDS_GEMM)
+      reason += "; prefill multiplies with oneDNN";
     return success();
   }
   if (!present)

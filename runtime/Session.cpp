@@ -50,6 +50,7 @@ Failure Session::init(std::shared_ptr<const Model> theModel,
   ctx.arena = arena.data();
   ctx.capacity = capacity;
   ctx.barrier = &barrier;
+  ctx.gemm = model->gemm();
   return success();
 }
 

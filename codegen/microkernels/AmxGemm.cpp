@@ -343,5 +343,6 @@ static const BlockKernel kernels[] = {
 ArrayRef<BlockKernel> sparkc::amxBlockKernels() { return kernels; }
 
 int64_t sparkc::tilesOfCall(const BlockKernel &kernel) {
-  return kernel.isa == SPARKC_ISA_AMX ? kAmxTiles : kBlockTiles;
+  return kernel.onHost || kernel.isa == SPARKC_ISA_AMX ? kAmxTiles
+                                                       : kBlockTiles;
 }

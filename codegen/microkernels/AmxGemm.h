@@ -11,7 +11,8 @@
 
 namespace sparkc {
 
-/// Row tiles of a call of these, as kBlockTiles are of the others.
+/// Row tiles of a call of these and of the host, as kBlockTiles are of the
+/// others.
 constexpr int64_t kAmxTiles = 6;
 
 llvm::ArrayRef<BlockKernel> amxBlockKernels();

@@ -74,8 +74,7 @@ struct Words {
 
 } // namespace
 
-/// Calls the function pointer `fn`, one of ctx's two.
-static void callHost(Emitter &e, Value fn, ValueRange args) {
+void sparkc::emitHostCall(Emitter &e, Value fn, ValueRange args) {
   SmallVector<Type> types(args.getTypes());
   auto type = LLVM::LLVMFunctionType::get(
       LLVM::LLVMVoidType::get(e.b.getContext()), types);
@@ -96,7 +95,7 @@ static void emitLastToArrive(Emitter &e, Words &words, Value generation) {
   Value sleepers = words.read(words.sleepers, AtomicOrdering::seq_cst);
   e.ifThen(e.cmp(CmpIPredicate::ne, sleepers, e.c(e.i32(), 0)), [&] {
     Value wake = e.ctxField(e.ptr(), offsetof(sparkc_ctx, wake));
-    e.ifThen(notNull(e, wake), [&] { callHost(e, wake, words.generation); });
+    e.ifThen(notNull(e, wake), [&] { emitHostCall(e, wake, words.generation); });
   });
 }
 
@@ -137,7 +136,7 @@ static void emitWait(Emitter &e, Words &words, Value generation) {
           words.change(AtomicBinOp::add, words.sleepers, AtomicOrdering::seq_cst);
           emitWhileSame(
               e, words, generation, [&](Value) { return always; },
-              [&] { callHost(e, wait, {words.generation, generation}); });
+              [&] { emitHostCall(e, wait, {words.generation, generation}); });
           words.change(AtomicBinOp::sub, words.sleepers, AtomicOrdering::seq_cst);
         });
       },

@@ -119,20 +119,27 @@ struct BlockOperands {
 };
 
 /// A line of the table of block kernels. Each token's accumulators have the
-/// bits that the layout's tile kernel gives.
+/// bits that the layout's tile kernel gives, unless the host multiplies.
 struct BlockKernel {
   const char *name;
   const char *layout;
   unsigned isa;
   void (*build)(Emitter &e, const BlockOperands &operands);
+  bool onHost = false;
 };
 
 llvm::ArrayRef<BlockKernel> floatBlockKernels();
 llvm::ArrayRef<BlockKernel> quantizedBlockKernels();
 /// All of them, in the order of tileKernels().
 llvm::ArrayRef<BlockKernel> blockKernels();
+/// Those that have ctx->gemm multiply (HostGemm.cpp): chosen only where a
+/// prefill is asked to, and only there for layouts of floats.
+llvm::ArrayRef<BlockKernel> hostBlockKernels();
+/// Of both.
 const BlockKernel *findBlockKernel(llvm::StringRef name);
 const BlockKernel *selectBlockKernel(llvm::StringRef layout, unsigned isa);
+/// Null but for layouts of floats.
+const BlockKernel *selectHostBlockKernel(llvm::StringRef layout);
 
 //===--- Block.cpp -------------------------------------------------------===//
 
@@ -245,6 +252,9 @@ std::pair<mlir::Value, mlir::Value> emitRotate(Emitter &e, mlir::Value a,
 /// Body of the private function barrier(ctx, tid, n, prefetch, bytes), with
 /// the builder at its entry.
 void emitBarrier(Emitter &e, mlir::Value prefetch, mlir::Value bytes);
+
+/// Calls the function pointer `fn`, one of ctx's, which returns nothing.
+void emitHostCall(Emitter &e, mlir::Value fn, mlir::ValueRange args);
 
 /// Takes the next piece of the phase's end: 0, 1, ... since the last barrier.
 mlir::Value emitClaim(Emitter &e);

@@ -81,8 +81,13 @@ const TileKernel *sparkc::selectTileKernel(StringRef layout, unsigned isa) {
   return select(tileKernels(), layout, isa);
 }
 const BlockKernel *sparkc::findBlockKernel(StringRef name) {
-  return find(blockKernels(), name);
+  if (const BlockKernel *kernel = find(blockKernels(), name))
+    return kernel;
+  return find(hostBlockKernels(), name);
 }
 const BlockKernel *sparkc::selectBlockKernel(StringRef layout, unsigned isa) {
   return select(blockKernels(), layout, isa);
+}
+const BlockKernel *sparkc::selectHostBlockKernel(StringRef layout) {
+  return select(hostBlockKernels(), layout, SPARKC_ISA_AVX2);
 }

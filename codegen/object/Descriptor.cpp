@@ -162,8 +162,11 @@ llvm::Error DescriptorBuilder::build(ArrayRef<TargetSpec> targets,
     });
   structure("entries", [&](StructBuilder &s) {
     for (const TargetSpec &target : targets) {
+      bool needsGemm =
+          config.getPrefillGemm() && module.lookupSymbol<LLVM::LLVMFuncOp>(
+                                         target.prefix + "sparkc_prefill");
       s.u32(target.isa);
-      s.u32(target.abiFeatures);
+      s.u32(target.abiFeatures | (needsGemm ? SPARKC_NEEDS_GEMM : 0));
       for (const char *name : {"sparkc_step", "sparkc_prefill",
                                "sparkc_step_profile", "sparkc_prefill_profile"})
         if (std::string entry = target.prefix + name;

@@ -152,7 +152,10 @@ void GraphBuilder::buildConfig() {
                    config.intermediate, config.layers, config.heads,
                    config.kvHeads, config.headDim,
                    slides ? config.slidingWindow : 0, config.maxContext,
-                   context, options.prefillBlock, scheme());
+                   context, options.prefillBlock, scheme(),
+                   options.prefillGemm.empty()
+                       ? StringAttr()
+                       : builder.getStringAttr(options.prefillGemm));
 }
 
 void GraphBuilder::buildWeight(const LogicalWeight &weight) {

@@ -23,6 +23,8 @@ struct GraphOptions {
   int64_t context = 0;
   /// Most tokens of one prefill call.
   int64_t prefillBlock = 1;
+  /// "onednn": prefill's products are the host's; empty: its own.
+  std::string prefillGemm;
   /// Positions of one attention chunk, a multiple of 16. Fixes the bits of the
   /// softmax.
   int64_t chunk = 64;

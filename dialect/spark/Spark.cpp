@@ -140,6 +140,9 @@ LogicalResult ConfigOp::verify() {
   if (getContext() > getMaxContext())
     return emitOpError() << "context (" << getContext()
                          << ") exceeds max_context (" << getMaxContext() << ")";
+  if (getPrefillGemm() && *getPrefillGemm() != "onednn")
+    return emitOpError() << "'prefill_gemm' must be \"onednn\", not \""
+                         << *getPrefillGemm() << "\"";
   if (getWindowAttr().getInt() < 0)
     return emitOpError() << "'window' must not be negative, not "
                          << getWindowAttr().getInt();

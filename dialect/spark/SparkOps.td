@@ -49,7 +49,8 @@ def Spark_ConfigOp : Spark_Op<"config"> {
     Sizes in elements. `window`: keys that a sliding layer sees, itself
     included; 0 where there is no sliding layer. `max_context` is the model's
     own limit, `context` a session's default. `prefill_block` is the most tokens
-    of one prefill call.
+    of one prefill call. `prefill_gemm`: whose products a prefill takes, those
+    of a library that the host has ("onednn"); its own where there is none.
 
     ```mlir
     spark.config {vocab = 512 : i64, hidden = 128 : i64, ...}
@@ -59,7 +60,7 @@ def Spark_ConfigOp : Spark_Op<"config"> {
     I64Attr:$vocab, I64Attr:$hidden, I64Attr:$intermediate, I64Attr:$layers,
     I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$head_dim, I64Attr:$window,
     I64Attr:$max_context, I64Attr:$context, I64Attr:$prefill_block,
-    StrAttr:$scheme);
+    StrAttr:$scheme, OptionalAttr<StrAttr>:$prefill_gemm);
   let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
 }

@@ -154,6 +154,9 @@ typedef struct sparkc_open_options {
  * SPARKC_ISA=amx|avx512vnni|avx512|avxvnni|avx2 in the environment forces one
  * (SPARKC_UNSUPPORTED_CPU if the object or the machine has it not).
  *
+ * A model compiled with --prefill-gemm=onednn also loads libsparkc-onednn.so,
+ * from beside this library or where the system looks (SPARKC_IO without it).
+ *
  * Loading a shared object runs code: open only those whose origin you trust.
  */
 SPARKC_API sparkc_status sparkc_open(const char *so, const char *weights,

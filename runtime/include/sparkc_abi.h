@@ -68,6 +68,21 @@ typedef struct sparkc_profile_event {
 } sparkc_profile_event;
 
 /**
+ * The host's product of tiles of floats and a block of tokens: row r of tile i,
+ * r < 16, times token t goes to float 16 i + r of the row that begins at byte
+ * t * out_row of `out`. The tiles lie one behind the other. x is quads of four
+ * tokens, each 16 * (cols rounded up to 128) bytes: column k of token t of a
+ * quad is its float 4 k + t. Called by each thread of an entry for itself, under
+ * the default MXCSR, with other operands; may not fail.
+ */
+typedef void (*sparkc_gemm_fn)(const uint8_t *tiles,
+                               uint32_t layout, /**< TILE16_F32 or _BF16 */
+                               uint64_t n_tiles, /**< 1 to 6 */
+                               uint64_t cols, const float *x,
+                               uint64_t tokens, /**< a multiple of 4 */
+                               float *out, uint64_t out_row);
+
+/**
  * What one call of an entry reads and writes. A session owns one; all threads
  * of a call get the same pointer. `weights`, `kv`, `arena` are 64-byte aligned.
  */
@@ -90,8 +105,8 @@ typedef struct sparkc_ctx {
   /** Profile entries only: n arrays of profile_capacity events, thread-major. */
   sparkc_profile_event *profile;
   uint64_t profile_capacity;
-  /** Opt-in GEMM hook of unquantized builds; null otherwise. */
-  void *gemm;
+  /** Of entries that ask for it (SPARKC_NEEDS_GEMM); else never looked at. */
+  sparkc_gemm_fn gemm;
   /** Looks at a barrier before ctx->wait is called; 0: about 2000. Few where
    * threads outnumber processors. */
   uint64_t spins;
@@ -102,8 +117,8 @@ typedef struct sparkc_ctx {
  * An entry: run by n >= 1 threads at once, each with its own tid in [0, n).
  * Returns, on every thread, after all threads have arrived at its last
  * barrier; so the next entry may be called at once. Allocates nothing, makes
- * no syscall, calls nothing but ctx->wait and ctx->wake; saves MXCSR, computes
- * under the default one, restores it.
+ * no syscall, calls nothing but ctx->wait and ctx->wake (and ctx->gemm, if its
+ * features say so); saves MXCSR, computes under the default one, restores it.
  */
 typedef void (*sparkc_entry_fn)(sparkc_ctx *ctx, uint32_t tid, uint32_t n);
 
@@ -130,12 +145,19 @@ enum sparkc_isa {
   SPARKC_ISA_AMX = 5
 };
 
-/** CPU features an entry needs beyond what its isa says (bit mask). */
+/** What an entry needs beyond what its isa says (bit mask); a host refuses an
+ * entry with a bit that it does not know. */
 enum sparkc_cpu_feature {
   SPARKC_CPU_AVX512VBMI = 1u << 0,
   SPARKC_CPU_AVX512BF16 = 1u << 1,
-  SPARKC_CPU_AVX512FP16 = 1u << 2
+  SPARKC_CPU_AVX512FP16 = 1u << 2,
+  /** Not of the CPU: prefill calls ctx->gemm (`sparkc --prefill-gemm`). */
+  SPARKC_NEEDS_GEMM = 1u << 16
 };
+
+/** The one symbol of libsparkc-onednn.so: a sparkc_gemm_fn. The number is that
+ * of its signature and of what it is passed. */
+#define SPARKC_ONEDNN_SYMBOL "sparkc_onednn_gemm_1"
 
 typedef struct sparkc_entry {
   uint32_t isa;      /**< sparkc_isa */

@@ -25,7 +25,9 @@ from harness import GOLDEN, SPARK_TINY, Failures, compile_model, tool
 
 EXPORT = "sparkc_model_descriptor"
 # Of sparkc_ctx; checked against the header by the self-test.
-OFFSETS = {"wait": 72, "wake": 80}
+OFFSETS = {"wait": 72, "wake": 80, "gemm": 104}
+# What any object may call of it; `gemm` besides only those of --prefill-gemm.
+CALLED = ("wait", "wake")
 PREFIXES = ("lock", "rep", "repne", "notrack", "xacquire", "xrelease", "bnd", "data16")
 FORBIDDEN = {"syscall", "sysenter", "int", "int1", "into", "cpuid", "hlt", "in", "out",
              "inb", "outb", "inl", "outl", "inw", "outw", "rdrand", "rdseed", "xbegin"}
@@ -122,21 +124,22 @@ def displacement(operand):
     return (int(match.group(1) or "0", 0), match.group(2)) if match else None
 
 
-def comes_from_ctx(code, at, operand, depth=0):
-    """Whether the operand of an indirect call at code[at] was loaded from a
-    field of sparkc_ctx that holds a function: by the nearest definition before
-    it, through copies and spills."""
+def comes_from_ctx(code, at, operand, fields, depth=0):
+    """Whether the operand of an indirect call at code[at] was loaded from one of
+    these fields of sparkc_ctx: by the nearest definition before it, through
+    copies and spills."""
     if depth > 8:
         return False
     memory = displacement(operand)
     if memory:
         offset, base = memory
         if base not in ("rsp", "rbp"):
-            return offset in OFFSETS.values()
+            return offset in [OFFSETS[field] for field in fields]
         stores = [i for i, (mnemonic, operands) in enumerate(code)
                   if mnemonic.startswith("mov") and split_operands(operands)[-1].strip() == operand.strip()]
         return bool(stores) and all(
-            comes_from_ctx(code, i, split_operands(code[i][1])[0], depth + 1) for i in stores)
+            comes_from_ctx(code, i, split_operands(code[i][1])[0], fields, depth + 1)
+            for i in stores)
     if not re.fullmatch(r"%\w+", operand.strip()):
         return False
     wanted = register(operand.strip())
@@ -147,11 +150,11 @@ def comes_from_ctx(code, at, operand, depth=0):
             continue
         if re.fullmatch(r"%\w+", parts[-1]) and register(parts[-1]) == wanted:
             return (mnemonic in ("mov", "movq") and len(parts) == 2
-                    and comes_from_ctx(code, i, parts[0], depth + 1))
+                    and comes_from_ctx(code, i, parts[0], fields, depth + 1))
     return False
 
 
-def check_code(so, functions):
+def check_code(so, functions, called):
     """-> (faults, number of indirect calls)"""
     faults, indirect = [], 0
     code = disassemble(so)
@@ -175,8 +178,8 @@ def check_code(so, functions):
                 continue
             if operands.startswith("*"):
                 indirect += 1
-                if not comes_from_ctx(instructions, i, operands[1:]):
-                    fault("indirect, not by ctx->wait or ctx->wake", i)
+                if not comes_from_ctx(instructions, i, operands[1:], called):
+                    fault(f"indirect, not by ctx->{' or ctx->'.join(called)}", i)
                 continue
             target = re.search(r"<(.+?)(\+0x[0-9a-f]+)?>$", operands)
             inside = mnemonic.startswith("jmp") and target and target.group(1) == name
@@ -239,10 +242,11 @@ def check_phases(so, functions, scheduled=()):
                      if not any(f == name or f.endswith("." + name) for f in functions)]
 
 
-def check_object(so):
-    """-> (faults, functions, number of indirect calls)"""
+def check_object(so, called=CALLED):
+    """-> (faults, functions, number of indirect calls); called: the functions of
+    ctx that it may call"""
     faults, functions = check_tables(so)
-    more, indirect = check_code(so, functions)
+    more, indirect = check_code(so, functions, called)
     return faults + more, functions, indirect
 
 
@@ -266,6 +270,7 @@ const sparkc_descriptor sparkc_model_descriptor = {
   .n_phases = 1, .phases = phases};
 _Static_assert(offsetof(sparkc_ctx, wait) == %(wait)d, "");
 _Static_assert(offsetof(sparkc_ctx, wake) == %(wake)d, "");
+_Static_assert(offsetof(sparkc_ctx, gemm) == %(gemm)d, "");
 """ % OFFSETS
 # (fault's text or None, what stands for FAULT, what stands before, options)
 FAULTS = [

@@ -121,6 +121,7 @@ llvm::Error Compilation::importCheckpoint() {
   graph.prefillBlock =
       std::min(options.prefillBlock ? options.prefillBlock : kDefaultBlock,
                checkpoint->config().maxContext);
+  graph.prefillGemm = options.prefillGemm;
   if (options.kv)
     graph.kv = *options.kv == "f32"  ? GraphOptions::KVType::F32
                : *options.kv == "q8" ? GraphOptions::KVType::Q8
@@ -170,11 +171,11 @@ llvm::Error Compilation::importCheckpoint() {
 /// Which stage the text is of is plain from its ops.
 llvm::Error Compilation::parseStage() {
   if (options.weights || !options.weightsFor.empty() || options.kv ||
-      options.context || options.prefillBlock)
+      options.context || options.prefillBlock || !options.prefillGemm.empty())
     return importError(options.input,
-                       "--weights, --weights-for, --kv, --context and "
-                       "--prefill-block are decided where a checkpoint is read; "
-                       "this is the text of a stage");
+                       "--weights, --weights-for, --kv, --context, "
+                       "--prefill-block and --prefill-gemm are decided where a "
+                       "checkpoint is read; this is the text of a stage");
   if (!options.dequantize.empty() || !options.exportGguf.empty())
     return importError(options.input,
                        "--dequantize and --export-gguf need the checkpoint, "

@@ -27,6 +27,7 @@ struct DriverOptions {
   int64_t context = 0;                ///< 0: min(model's, 4096)
   /// Most tokens of one prefill call; 0: 256, or the model's context.
   int64_t prefillBlock = 0;
+  std::string prefillGemm; ///< "onednn"; empty: kernels of our own
   std::string mcpu = "native";
   std::string isa; ///< "auto" or a list: code for each; empty: for mcpu alone
   bool sanitizeThread = false;

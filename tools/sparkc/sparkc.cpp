@@ -89,6 +89,12 @@ static void declare(CLI::App &app, DriverOptions &options) {
                  "Most tokens that a prefill reads at once (default: 256); 1: "
                  "no entry for blocks, prompts are read token by token")
       ->check(CLI::Range(int64_t(1), int64_t(4096)));
+  app.add_option("--prefill-gemm", options.prefillGemm,
+                 "onednn: blocks of tokens are multiplied by oneDNN, which the "
+                 "host's libsparkc-onednn.so brings along; f32 and bf16 weights "
+                 "only. A prefill's logits then differ from decode's by "
+                 "rounding. Default: kernels compiled in, with decode's bits")
+      ->check(CLI::IsMember({"onednn"}));
   auto *cpu = app.add_option("--mcpu", options.mcpu,
                              "CPU to compile for: native (default), x86-64-v3, "
                              "znver4, sapphirerapids, ...");
