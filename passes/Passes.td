@@ -213,8 +213,10 @@ def SparkQuantize : Pass<"spark-quantize", "::mlir::ModuleOp"> {
 
     `rules`, as `lm_head=q6,*.down_proj=q8`, override the scheme for the weights
     whose name a glob matches; the last that matches wins, one that matches
-    nothing is an error. Two weights that meet in a `spark.geglu` get the finer
-    of their grids.
+    nothing is an error. With `keep-codes` the scheme is for floats alone: what
+    is codes in its file keeps them where no rule names it. Two weights that meet
+    in a `spark.geglu` get the finer of their grids; where codes are to be kept,
+    f32, which holds either.
 
     It depends on the weights' sources alone, so that a second run changes what
     the first decided. `spark.config` keeps the scheme in words: the type of all
@@ -238,7 +240,9 @@ def SparkQuantize : Pass<"spark-quantize", "::mlir::ModuleOp"> {
     Option<"scheme", "scheme", "std::string", /*default=*/"\"stored\"",
            "How matrices are stored: stored, f32, bf16 or a grid">,
     Option<"rules", "rules", "std::string", /*default=*/"\"\"",
-           "Exceptions: GLOB=SCHEME, separated by commas">
+           "Exceptions: GLOB=SCHEME, separated by commas">,
+    Option<"keepCodes", "keep-codes", "bool", /*default=*/"false",
+           "Only rules change matrices that are codes in their file">
   ];
   let dependentDialects = ["::sparkc::spark::SparkDialect"];
 }

@@ -22,6 +22,7 @@ void sparkc::buildGraphPipeline(OpPassManager &pm,
   SparkQuantizeOptions quantize;
   quantize.scheme = options.scheme;
   quantize.rules = options.rules;
+  quantize.keepCodes = options.keepCodes;
   pm.addPass(createSparkQuantize(quantize));
 }
 

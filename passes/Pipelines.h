@@ -24,6 +24,10 @@ struct GraphPipelineOptions : mlir::PassPipelineOptions<GraphPipelineOptions> {
   Option<std::string> rules{
       *this, "rules", llvm::cl::desc("Exceptions: GLOB=SCHEME, by commas"),
       llvm::cl::init("")};
+  Option<bool> keepCodes{
+      *this, "keep-codes",
+      llvm::cl::desc("Only rules change matrices that are codes in their file"),
+      llvm::cl::init(false)};
 };
 
 struct FusePipelineOptions : mlir::PassPipelineOptions<FusePipelineOptions> {};

@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/weights/BlockFormat.h"
 #include "codegen/weights/GridOf.h"
 #include "codegen/weights/WeightPolicy.h"
 #include "passes/Passes.h"
@@ -26,8 +25,8 @@ namespace sparkc {
 /// The scheme that stores a matrix as its file does (f16 widened to f32).
 static WeightScheme storedScheme(SourceAttr source) {
   WeightScheme scheme;
-  if (const BlockFormat *format = blockFormat(source.getDtype())) {
-    scheme.grid = format->grid;
+  if (std::optional<GridSpec> grid = storedGrid(source)) {
+    scheme.grid = *grid;
     return scheme;
   }
   scheme.kind =
@@ -85,7 +84,11 @@ private:
   WeightScheme schemeFor(WeightOp weight, StringRef name) {
     if (auto rule = policy.ruleFor(name))
       return *rule;
-    return fallback ? *fallback : storedScheme(weight.getSource());
+    return keeps(weight) ? storedScheme(weight.getSource()) : *fallback;
+  }
+  /// Whether a matrix that no rule names stays as its file has it.
+  bool keeps(WeightOp weight) {
+    return !fallback || (keepCodes && storedGrid(weight.getSource()));
   }
 
   /// Of `scheme`; none: as stored.
@@ -169,12 +172,12 @@ llvm::Error SparkQuantize::chooseSchemes() {
     schemes[symbol] = chosen;
   }
   SymbolTable symbols(module);
-  auto hasBlocks = [&](LinearOp linear) {
+  auto keepsCodes = [&](LinearOp linear) {
     auto weight = symbols.lookup<WeightOp>(linear.getWeightAttr().getAttr());
-    return weight && blockFormat(weight.getSource().getDtype());
+    return weight && storedGrid(weight.getSource()) && keeps(weight);
   };
   auto isAsked = [&](LinearOp linear) {
-    return fallback || policy.ruleFor(linear.getWeight());
+    return policy.ruleFor(linear.getWeight());
   };
   // Rows that meet in a pair of tiles have one grid.
   module.walk([&](GegluOp geglu) {
@@ -186,9 +189,10 @@ llvm::Error SparkQuantize::chooseSchemes() {
     WeightScheme &b = schemes[up.getWeightAttr().getAttr()];
     if (a == b)
       return;
-    // Codes of two types that are to stay as they are in one: floats can hold
+    // Codes that are to stay as they are beside something else: floats can hold
     // either.
-    if ((hasBlocks(gate) || hasBlocks(up)) && !isAsked(gate) && !isAsked(up)) {
+    if ((keepsCodes(gate) || keepsCodes(up)) && !isAsked(gate) &&
+        !isAsked(up)) {
       a = b = WeightScheme();
       a.kind = b.kind = WeightScheme::F32;
     } else {
@@ -225,7 +229,8 @@ void SparkQuantize::runOnOperation() {
     words = words.empty() || words == name ? name : "mixed";
   }
   if (!rules.empty() || (fallback && fallback->kind == WeightScheme::Grid))
-    words = fallback ? policy.str() : "stored, " + rules;
+    words = (keepCodes ? "stored codes, " : "") +
+            (fallback ? policy.str() : "stored, " + rules);
   for (auto config : module.getOps<ConfigOp>())
     config.setScheme(words.empty() ? "f32" : words);
 }

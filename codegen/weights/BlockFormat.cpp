@@ -229,7 +229,7 @@ float BlockFormat::value(const BlockCodes &b, int64_t col) const {
   int code = b.codes[col], half = 1 << (grid.bits - 1);
   switch (grid.form) {
   case ScaleForm::Zero:
-    return scale * static_cast<float>(code - half);
+    return scale * static_cast<float>(code - (grid.symmetric ? half : b.zero));
   case ScaleForm::Minimum:
     return scale * static_cast<float>(code) + floatFromF16(b.minimum);
   case ScaleForm::SuperMinimum: {
@@ -242,15 +242,4 @@ float BlockFormat::value(const BlockCodes &b, int64_t col) const {
            static_cast<float>(code - half);
   }
   llvm_unreachable("unknown form");
-}
-
-void sparkc::readBlockRow(const BlockFormat &format, const uint8_t *in,
-                          int64_t cols, float *out) {
-  assert(cols % format.block == 0);
-  BlockCodes block;
-  for (int64_t c = 0; c < cols; c += format.block, in += format.bytes) {
-    format.read(in, block);
-    for (int64_t i = 0; i < format.block; ++i)
-      out[c + i] = format.value(block, i);
-  }
 }

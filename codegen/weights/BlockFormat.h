@@ -29,6 +29,9 @@
 /// The 6-bit values of Q4_K: byte i (i < 4) has u[i] and bits 4, 5 of u[i+4],
 /// byte 4+i the same of v, byte 8+i the low 4 bits of u[i+4] and v[i+4].
 ///
+/// A group of a row of an AWQ or GPTQ checkpoint is a block as well, of another
+/// kind (StoredCodes.cpp): s, z, codes;           w = s * (q - z)
+///
 //===----------------------------------------------------------------------===//
 #ifndef SPARKC_CODEGEN_WEIGHTS_BLOCKFORMAT_H
 #define SPARKC_CODEGEN_WEIGHTS_BLOCKFORMAT_H
@@ -48,6 +51,7 @@ struct BlockCodes {
   uint8_t codes[kMaxBlock];
   uint16_t scale;          ///< float16: of the block
   uint16_t minimum;        ///< float16: of the block (forms with minima)
+  uint8_t zero;            ///< of grids with zero points that are not symmetric
   uint8_t subScales[16];   ///< of each group (two-level forms)
   uint8_t subMinima[16];
 };
@@ -60,7 +64,7 @@ struct BlockFormat {
   int64_t bytes;
   /// The grid whose values these are.
   GridSpec grid;
-  /// Bytes of a block to codes, and the inverse.
+  /// Bytes of a block to codes, and the inverse; null where blocks are gathered.
   void (*read)(const uint8_t *in, BlockCodes &out);
   void (*write)(const BlockCodes &in, uint8_t *out);
 
@@ -69,10 +73,12 @@ struct BlockFormat {
   float value(const BlockCodes &block, int64_t col) const;
 };
 
-/// Null for types of single floats.
+/// The format of a type of GGUF; null for others.
 const BlockFormat *blockFormat(SourceType type);
 const BlockFormat *blockFormat(llvm::StringRef name);
-/// The format whose values lie on `grid`; null where there is none.
+/// The format of a source's blocks; null for single floats.
+const BlockFormat *blockFormat(const SourceMatrix &source);
+/// The format of GGUF whose values lie on `grid`; null where there is none.
 const BlockFormat *blockFormatOf(const GridSpec &grid);
 
 /// Puts block `index` of a row into a lane of the codes of a tile of `matrix`,
@@ -85,9 +91,11 @@ void takeBlock(const BlockFormat &format, const PackedMatrix &matrix,
                const TileCodes &codes, int64_t index, int64_t lane,
                BlockCodes &block);
 
-/// A row of `cols` weights as float32.
-void readBlockRow(const BlockFormat &format, const uint8_t *in, int64_t cols,
-                  float *out);
+/// Block `index` of a row of a source that has blocks.
+void readBlock(const SourceMatrix &source, int64_t row, int64_t index,
+               BlockCodes &out);
+/// All of the row, as float32.
+void readBlockRow(const SourceMatrix &source, int64_t row, float *out);
 
 } // namespace sparkc
 

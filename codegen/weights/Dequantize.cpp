@@ -282,6 +282,7 @@ llvm::Error CheckpointExport::writeConfig() {
   if (!config)
     return config.takeError();
   (*config)["tie_word_embeddings"] = false;
+  config->erase("quantization_config"); // no longer
   for (llvm::StringRef key : {"torch_dtype", "dtype"})
     if (config->get(key))
       (*config)[key] = "float32";

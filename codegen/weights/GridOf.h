@@ -7,7 +7,7 @@
 #ifndef SPARKC_CODEGEN_WEIGHTS_GRIDOF_H
 #define SPARKC_CODEGEN_WEIGHTS_GRIDOF_H
 
-#include "codegen/weights/Grid.h"
+#include "codegen/weights/BlockFormat.h"
 #include "dialect/spark/Spark.h"
 
 namespace sparkc {
@@ -28,6 +28,15 @@ inline spark::GridAttr attrOf(mlir::MLIRContext *context,
                               const GridSpec &grid) {
   return spark::GridAttr::get(context, grid.bits, grid.group, grid.symmetric,
                               static_cast<spark::GridForm>(grid.form));
+}
+
+/// The grid that the codes of a source lie on; none for floats.
+inline std::optional<GridSpec> storedGrid(spark::SourceAttr source) {
+  if (source.getGroup())
+    return GridSpec{4, int(source.getGroup())};
+  if (const BlockFormat *format = blockFormat(source.getDtype()))
+    return format->grid;
+  return std::nullopt;
 }
 
 } // namespace sparkc

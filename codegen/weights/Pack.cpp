@@ -29,7 +29,7 @@ std::string describe(const SourceMatrix &source) {
 }
 
 const uint8_t *rowData(const SourceMatrix &source, int64_t row) {
-  assert(row >= 0 && row < source.rows);
+  assert(row >= 0 && row < source.rows && !isTransposed(source.type));
   return source.data + row * sourceRowBytes(source.type, source.cols);
 }
 
@@ -40,6 +40,8 @@ template <typename T> static T load(const uint8_t *p) {
 }
 
 void readRow(const SourceMatrix &source, int64_t row, float *out) {
+  if (blockFormat(source))
+    return readBlockRow(source, row, out);
   const uint8_t *p = rowData(source, row);
   switch (source.type) {
   case SourceType::F32:
@@ -54,8 +56,7 @@ void readRow(const SourceMatrix &source, int64_t row, float *out) {
       out[c] = floatFromF16(load<uint16_t>(p + 2 * c));
     return;
   default:
-    readBlockRow(*blockFormat(source.type), p, source.cols, out);
-    return;
+    llvm_unreachable("blocks were read above");
   }
 }
 
@@ -138,7 +139,7 @@ void packFloatTile(const PackedMatrix &matrix, int64_t tile,
     SourceMatrix source = sources[at.weight];
     int64_t row = at.row;
     std::vector<float> values;
-    if (blockFormat(source.type))
+    if (blockFormat(source))
       source = asFloats(source, std::exchange(row, 0), values);
     (narrow ? scatterBF16 : scatterF32)(source, row, out + 4 * lane,
                                         tiledLayout ? kLineBytes : 4);

@@ -22,13 +22,19 @@ namespace sparkc {
 
 /// Types of stored weights; from Q4_0 on those of BlockFormat.h.
 enum class SourceType {
-  F32, BF16, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K
+  F32, BF16, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K,
+  AWQ4, GPTQ4, GPTQ4_V2
 };
 
-/// Bytes of a row; `cols` is a multiple of the type's block.
+/// Whether the bytes are those of the transpose (AWQ, GPTQ): rows have none of
+/// their own.
+bool isTransposed(SourceType type);
+
+/// Bytes of a row of other types; `cols` is a multiple of the type's block.
 int64_t sourceRowBytes(SourceType type, int64_t cols);
 
-/// A row-major [rows, cols] matrix in memory, little-endian, any alignment.
+/// A [rows, cols] matrix in memory, row-major unless its type is transposed;
+/// little-endian, any alignment.
 struct SourceMatrix {
   const uint8_t *data = nullptr;
   SourceType type = SourceType::BF16;
@@ -41,12 +47,15 @@ struct SourceMatrix {
   std::function<void(const uint8_t *begin, int64_t bytes)> release = {};
   /// The file it lies in; named in errors unless empty.
   std::string file = {};
+  /// Of transposed types: columns a scale, scales and zero points.
+  int64_t group = 0;
+  const uint8_t *scales = nullptr, *zeros = nullptr;
 };
 
 /// "FILE: tensor 'NAME'", for errors.
 std::string describe(const SourceMatrix &source);
 
-/// The bytes of row `row`.
+/// The bytes of row `row`; not of transposed types.
 const uint8_t *rowData(const SourceMatrix &source, int64_t row);
 /// Reads row `row` of `source` as float32 into out[0 .. cols).
 void readRow(const SourceMatrix &source, int64_t row, float *out);

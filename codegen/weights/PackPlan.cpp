@@ -42,13 +42,17 @@ public:
   llvm::Expected<SourceMatrix> open(spark::WeightOp weight, bool asRow);
 
 private:
+  /// The file of `source`, which holds all of its bytes.
+  llvm::Expected<std::shared_ptr<MappedFile>> map(spark::WeightOp weight,
+                                                  spark::SourceAttr source);
+
   llvm::StringMap<std::shared_ptr<MappedFile>> files;
 };
 
 } // namespace
 
-llvm::Expected<SourceMatrix> Sources::open(spark::WeightOp weight, bool asRow) {
-  spark::SourceAttr source = weight.getSource();
+llvm::Expected<std::shared_ptr<MappedFile>>
+Sources::map(spark::WeightOp weight, spark::SourceAttr source) {
   StringRef path = source.getFile();
   std::shared_ptr<MappedFile> &file = files[path];
   if (!file) {
@@ -59,6 +63,15 @@ llvm::Expected<SourceMatrix> Sources::open(spark::WeightOp weight, bool asRow) {
   }
   if (source.getOffset() + source.getBytes() > file->size())
     return importError(path, "ends before weight '" + weight.getSymName() + "'");
+  return file;
+}
+
+llvm::Expected<SourceMatrix> Sources::open(spark::WeightOp weight, bool asRow) {
+  spark::SourceAttr source = weight.getSource();
+  auto mapped = map(weight, source);
+  if (!mapped)
+    return mapped.takeError();
+  std::shared_ptr<MappedFile> file = *mapped;
   SourceMatrix matrix;
   matrix.data = file->data() + source.getOffset();
   if (const BlockFormat *format = blockFormat(source.getDtype()))
@@ -67,12 +80,27 @@ llvm::Expected<SourceMatrix> Sources::open(spark::WeightOp weight, bool asRow) {
     matrix.type = StringSwitch<SourceType>(source.getDtype())
                       .Case("F32", SourceType::F32)
                       .Case("BF16", SourceType::BF16)
+                      .Case("AWQ4", SourceType::AWQ4)
+                      .Case("GPTQ4", SourceType::GPTQ4)
+                      .Case("GPTQ4_V2", SourceType::GPTQ4_V2)
                       .Default(SourceType::F16);
   ArrayRef<int64_t> shape = weight.getTensorType().getShape();
   matrix.rows = asRow ? 1 : shape[0];
   matrix.cols = shape.back();
   matrix.name = weight.getSymName().str();
-  matrix.file = path.str();
+  matrix.file = source.getFile().str();
+  if (isTransposed(matrix.type)) {
+    auto scales = map(weight, source.getScales());
+    if (!scales)
+      return scales.takeError();
+    auto zeros = map(weight, source.getZeros());
+    if (!zeros)
+      return zeros.takeError();
+    matrix.group = source.getGroup();
+    matrix.scales = (*scales)->data() + source.getScales().getOffset();
+    matrix.zeros = (*zeros)->data() + source.getZeros().getOffset();
+    return matrix;
+  }
   matrix.release = [file](const uint8_t *begin, int64_t bytes) {
     file->drop(begin - file->data(), bytes);
   };

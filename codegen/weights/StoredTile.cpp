@@ -30,7 +30,8 @@ void sparkc::putBlock(const BlockFormat &format, const PackedMatrix &m,
   for (int64_t g = 0; g < columns / m.group; ++g) {
     int64_t at = kTileRows * (firstGroup + g) + lane;
     if (form == ScaleForm::Zero)
-      codes.zeros[at] = 1 << (format.grid.bits - 1);
+      codes.zeros[at] =
+          format.grid.symmetric ? 1 << (format.grid.bits - 1) : block.zero;
     if (isSuper(form))
       codes.subScales[at] = block.subScales[g];
     if (form == ScaleForm::SuperMinimum)
@@ -59,7 +60,7 @@ void sparkc::takeBlock(const BlockFormat &format, const PackedMatrix &m,
 }
 
 bool sparkc::isStoredOn(const SourceMatrix &source, const GridSpec &grid) {
-  const BlockFormat *format = blockFormat(source.type);
+  const BlockFormat *format = blockFormat(source);
   return format && format->grid == grid;
 }
 
@@ -72,10 +73,9 @@ std::string sparkc::storedTile(const PackedMatrix &m, int64_t tile,
     if (at.isPadding())
       continue;
     const SourceMatrix &source = sources[at.weight];
-    const BlockFormat &format = *blockFormat(source.type);
-    const uint8_t *p = rowData(source, at.row);
-    for (int64_t i = 0; i < m.cols / format.block; ++i, p += format.bytes) {
-      format.read(p, block);
+    const BlockFormat &format = *blockFormat(source);
+    for (int64_t i = 0; i < m.cols / format.block; ++i) {
+      readBlock(source, at.row, i, block);
       if (!isFinite(block.scale) ||
           (hasMinimum(format.grid.form) && !isFinite(block.minimum)))
         return (describe(source) + ": the block at row " +

@@ -44,8 +44,8 @@ private:
   RankedTensorType activation(int64_t features) {
     return RankedTensorType::get({1, features}, builder.getF32Type());
   }
-  Type elementType(DType dtype);
-  GridAttr gridOf(DType dtype);
+  Type elementType(DType dtype, GridAttr grid);
+  GridAttr gridOf(const LogicalWeight &weight);
   std::string scheme();
 
   void buildConfig();
@@ -88,7 +88,7 @@ static bool isVector(const LogicalWeight &weight) {
   return llvm::StringRef(weight.name).ends_with("norm");
 }
 
-Type GraphBuilder::elementType(DType dtype) {
+Type GraphBuilder::elementType(DType dtype, GridAttr grid) {
   switch (dtype) {
   case DType::F32:
     return builder.getF32Type();
@@ -97,17 +97,22 @@ Type GraphBuilder::elementType(DType dtype) {
   case DType::F16:
     return builder.getF16Type();
   default:
-    return builder.getIntegerType(gridOf(dtype).getBits());
+    return builder.getIntegerType(grid.getBits());
   }
 }
 
-/// The grid of a quantized type of GGUF; null for floats.
-GridAttr GraphBuilder::gridOf(DType dtype) {
+/// The grid of a quantized type; null for floats.
+GridAttr GraphBuilder::gridOf(const LogicalWeight &weight) {
   auto grid = [&](unsigned bits, unsigned group, GridForm form) {
     return GridAttr::get(builder.getContext(), bits, group,
                          form == GridForm::zero, form);
   };
-  switch (dtype) {
+  switch (weight.dtype) {
+  case DType::AWQ4:
+  case DType::GPTQ4:
+  case DType::GPTQ4_V2:
+    return GridAttr::get(builder.getContext(), 4, weight.group,
+                         /*symmetric=*/false, GridForm::zero);
   case DType::Q4_0:
     return grid(4, 32, GridForm::zero);
   case DType::Q4_1:
@@ -162,13 +167,25 @@ void GraphBuilder::buildWeight(const LogicalWeight &weight) {
   SmallVector<int64_t> shape{weight.rows};
   if (!isVector(weight))
     shape.push_back(weight.cols);
-  auto source =
-      SourceAttr::get(builder.getContext(), builder.getStringAttr(weight.file),
-                      dtypeName(weight.dtype), weight.offset, weight.bytes);
+  auto source = [&](const std::string &file, DType dtype, uint64_t offset,
+                    uint64_t bytes, ArrayAttr parts) -> Attribute {
+    return SourceAttr::get(builder.getContext(), builder.getStringAttr(file),
+                           dtypeName(dtype), offset, bytes,
+                           parts ? weight.group : 0, parts);
+  };
+  auto part = [&](const LogicalWeight::Part &p) {
+    return source(p.file, p.dtype, p.offset, p.bytes, {});
+  };
+  ArrayAttr parts;
+  if (weight.group)
+    parts = builder.getArrayAttr({part(weight.scales), part(weight.zeros)});
+  GridAttr grid = gridOf(weight);
   WeightOp::create(builder, named(weight.name), weight.name,
-                   RankedTensorType::get(shape, elementType(weight.dtype),
-                                         gridOf(weight.dtype)),
-                   source);
+                   RankedTensorType::get(shape, elementType(weight.dtype, grid),
+                                         grid),
+                   cast<SourceAttr>(source(weight.file, weight.dtype,
+                                           weight.offset, weight.bytes,
+                                           parts)));
 }
 
 Type GraphBuilder::cacheElement() {

@@ -7,6 +7,7 @@
 #include "dialect/import/Checkpoint.h"
 #include "dialect/import/GgufModel.h"
 #include "dialect/import/ImportError.h"
+#include "dialect/import/StoredCodes.h"
 #include "dialect/import/TensorSet.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -105,6 +106,17 @@ static llvm::Expected<LogicalWeight> resolve(const Wanted &wanted,
   return weightAt(wanted, found->file->path(), info);
 }
 
+/// What stands before ".weight" of a wanted matrix that the tensors have as
+/// codes; empty where they have none.
+static std::string stemOfCodes(const Wanted &wanted, const TensorSet &tensors) {
+  if (wanted.shape.size() == 1 || wanted.name == "embedding")
+    return "";
+  llvm::StringRef stem = wanted.stored.front();
+  stem.consume_back(".weight");
+  std::string name = stem.str();
+  return tensors.find(name + ".qweight") ? name : "";
+}
+
 /// The same for a GGUF file, whose matrices may be quantized and whose vectors
 /// are floats.
 static llvm::Expected<LogicalWeight> resolve(const Wanted &wanted,
@@ -169,10 +181,18 @@ llvm::Error Checkpoint::openDirectory(llvm::StringRef directory) {
   if (!tensors)
     return tensors.takeError();
   std::vector<Wanted> all = wantedWeights(model);
-  std::set<llvm::StringRef> used;
+  std::set<std::string, std::less<>> used;
   for (const Wanted &wanted : all) {
-    used.insert(wanted.stored.begin(), wanted.stored.end());
-    llvm::Expected<LogicalWeight> weight = resolve(wanted, *tensors);
+    std::string stem = model.codes ? stemOfCodes(wanted, *tensors) : "";
+    if (stem.empty())
+      used.insert(wanted.stored.begin(), wanted.stored.end());
+    for (llvm::StringRef suffix : codeTensors)
+      if (!stem.empty())
+        used.insert(stem + "." + suffix.str());
+    llvm::Expected<LogicalWeight> weight =
+        stem.empty() ? resolve(wanted, *tensors)
+                     : resolveCodes(wanted.name, stem, wanted.shape,
+                                    *model.codes, *tensors);
     if (!weight)
       return weight.takeError();
     add(std::move(*weight));

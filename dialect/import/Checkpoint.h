@@ -25,11 +25,21 @@ namespace sparkc {
 struct LogicalWeight {
   std::string name; ///< e.g. "layers.3.q_k_v_proj"
   std::string file; ///< path of the file that holds the bytes
-  DType dtype;      ///< F32, BF16, F16 or, in GGUF, a quantized type
+  DType dtype;      ///< F32, BF16, F16, a quantized type of GGUF, or codes
   int64_t rows;
   int64_t cols;
   uint64_t offset; ///< of the first byte in the file; any alignment
   uint64_t bytes;  ///< rows * cols / dtypeBlock(dtype) * dtypeBytes(dtype)
+
+  /// Of codes (AWQ4, GPTQ4, GPTQ4_V2: StoredCodes.h), which the above are:
+  /// columns that share a scale, and what else a matrix is made of.
+  struct Part {
+    std::string file = {};
+    DType dtype = DType::F16;
+    uint64_t offset = 0, bytes = 0;
+  };
+  int64_t group = 0;
+  Part scales = {}, zeros = {};
 };
 
 /// A checkpoint that has been checked: every weight the config asks for is
@@ -45,6 +55,9 @@ struct LogicalWeight {
 ///   layers.N.down_proj                           [hidden, intermediate]
 ///   norm                                         [hidden]
 ///   lm_head, only where the head is untied       [vocab, hidden]
+///
+/// Where config.json has a quantization_config, matrices but the embedding may be
+/// codes (StoredCodes.h).
 ///
 /// What else a file holds: a bias, and anything else inside the layers, is an
 /// error (the model would compute something else). A tied checkpoint's own

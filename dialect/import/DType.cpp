@@ -29,7 +29,8 @@ constexpr Entry entries[] = {
     {DType::Q4_1, "Q4_1", 20, 32}, {DType::Q5_0, "Q5_0", 22, 32},
     {DType::Q5_1, "Q5_1", 24, 32}, {DType::Q8_0, "Q8_0", 34, 32},
     {DType::Q4_K, "Q4_K", 144, 256}, {DType::Q5_K, "Q5_K", 176, 256},
-    {DType::Q6_K, "Q6_K", 210, 256},
+    {DType::Q6_K, "Q6_K", 210, 256}, {DType::AWQ4, "AWQ4", 4, 8},
+    {DType::GPTQ4, "GPTQ4", 4, 8},   {DType::GPTQ4_V2, "GPTQ4_V2", 4, 8},
 };
 
 const Entry &entryOf(DType dtype) {

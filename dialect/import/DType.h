@@ -44,14 +44,18 @@ enum class DType {
   Q8_0,
   Q4_K,
   Q5_K,
-  Q6_K
+  Q6_K,
+  AWQ4,
+  GPTQ4,
+  GPTQ4_V2
 };
 
-/// Elements of a block: 1 but for GGUF's quantized types, and its bytes.
+/// Elements of a block: 1 but for quantized types, those of GGUF and the codes
+/// of AWQ and GPTQ checkpoints; and its bytes.
 uint64_t dtypeBlock(DType dtype);
 uint64_t dtypeBytes(DType dtype);
 
-/// The name as safetensors and GGUF spell it, e.g. "BF16".
+/// The name as safetensors and GGUF spell it, e.g. "BF16", or ours, "AWQ4".
 llvm::StringRef dtypeName(DType dtype);
 
 /// Inverse of dtypeName; nothing for a name that is not known.

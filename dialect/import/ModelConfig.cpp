@@ -9,6 +9,7 @@
 #include "dialect/import/ImportError.h"
 #include "dialect/import/Json.h"
 #include "dialect/import/MappedFile.h"
+#include "dialect/import/StoredCodes.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -284,9 +285,6 @@ static void readTokens(ConfigReader &in, ModelConfig &config) {
 /// What must hold before any size is worth reading.
 static void checkKind(ConfigReader &in) {
   in.mustBe("model_type", "spark2_5");
-  if (const json::Value *q = in.get("quantization_config"); q && !isOff(*q))
-    in.fail("quantization_config is set; quantized checkpoints are not read "
-            "yet");
   in.mustBe("hidden_act", "gelu"); // the exact one, with erf
   if (!in.boolean("headwise_attn_output_gate"))
     in.fail("headwise_attn_output_gate is false; only gated heads are "
@@ -337,6 +335,8 @@ llvm::Expected<ModelConfig> sparkc::parseModelConfig(StringRef text,
   ConfigReader in(*object, fault);
 
   checkKind(in);
+  if (const json::Value *q = in.get("quantization_config"); q && !isOff(*q))
+    config.codes = readQuantizationConfig(*q, fault);
   readSizes(in, config);
   if (in.ok())
     readLayerKinds(in, config);

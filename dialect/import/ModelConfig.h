@@ -7,6 +7,8 @@
 #ifndef SPARKC_DIALECT_IMPORT_MODELCONFIG_H
 #define SPARKC_DIALECT_IMPORT_MODELCONFIG_H
 
+#include "dialect/import/DType.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -32,6 +34,12 @@ struct Rope {
   int64_t width = 0;        ///< int(headDim * partialFactor): even, >= 2
 };
 
+/// How the matrices that are stored as codes are stored.
+struct StoredCodes {
+  DType dtype = DType::AWQ4; ///< AWQ4, GPTQ4 or GPTQ4_V2
+  int64_t group = 0;         ///< columns a scale: 32, 64 or 128
+};
+
 /// A Spark-X2.5 model without its weights. Whatever parseModelConfig returns
 /// describes a model that the compiler's graph computes exactly.
 struct ModelConfig {
@@ -53,6 +61,7 @@ struct ModelConfig {
   Rope ropeSliding; ///< likewise for sliding layers
   std::optional<int64_t> bos, pad; ///< token ids
   std::vector<int64_t> eos;        ///< any of them ends a text
+  std::optional<StoredCodes> codes; ///< of a quantization_config
 
   int64_t qRows() const { return heads * headDim; }
   int64_t kvRows() const { return kvHeads * headDim; }

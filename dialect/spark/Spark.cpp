@@ -48,16 +48,34 @@ static std::optional<std::pair<int64_t, int64_t>> sourceBlock(StringRef dtype) {
       .Case("Q4_K", Block({256, 144}))
       .Case("Q5_K", Block({256, 176}))
       .Case("Q6_K", Block({256, 210}))
+      .Cases({"AWQ4", "GPTQ4", "GPTQ4_V2"}, Block({8, 4}))
+      .Case("I32", Block({1, 4}))
       .Default(std::nullopt);
 }
 
 LogicalResult SourceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  StringAttr file, StringRef dtype,
-                                 uint64_t offset, uint64_t bytes) {
+                                 uint64_t offset, uint64_t bytes,
+                                 uint64_t group, ArrayAttr parts) {
   if (!sourceBlock(dtype))
     return emitError() << "unknown source type '" << dtype
                        << "'; expected F32, F16 or BF16, or a quantized type "
-                          "of GGUF";
+                          "of GGUF, AWQ or GPTQ";
+  bool hasParts = dtype == "AWQ4" || dtype.starts_with("GPTQ4");
+  if (hasParts != (group != 0) || hasParts != bool(parts))
+    return emitError() << "AWQ and GPTQ sources alone have a group and the "
+                          "places of their scales and zero points";
+  if (hasParts) {
+    if (group != 32 && group != 64 && group != 128)
+      return emitError() << "a group has 32, 64 or 128 columns, not " << group;
+    auto is = [&](unsigned i, StringRef type) {
+      auto part = dyn_cast<SourceAttr>(parts[i]);
+      return part && part.getDtype() == type;
+    };
+    if (parts.size() != 2 || !is(0, "F16") || !is(1, "I32"))
+      return emitError() << "expects an F16 source of scales and an I32 source "
+                            "of zero points";
+  }
   if (offset + bytes < offset)
     return emitError() << "source span overflows: offset " << offset
                        << ", bytes " << bytes;
@@ -169,6 +187,8 @@ LogicalResult WeightOp::verify() {
   } else if (!element.isF32() && !element.isBF16() && !element.isF16()) {
     return emitOpError() << "expects f32, bf16, f16 or a grid, not " << element;
   }
+  if (getSource().getDtype() == "I32")
+    return emitOpError("has a source of I32, which only zero points are");
   auto [blockElements, blockBytes] = *sourceBlock(getSource().getDtype());
   if (type.getShape().back() % blockElements)
     return emitOpError() << "has rows of " << type.getShape().back()
@@ -184,6 +204,19 @@ LogicalResult WeightOp::verify() {
   if (getSource().getBytes() != uint64_t(expected))
     return emitOpError() << "expects a source of " << expected
                          << " bytes, not " << getSource().getBytes();
+  uint64_t group = getSource().getGroup();
+  if (!group)
+    return success();
+  if (type.getRank() != 2 || type.getDimSize(0) % 8 ||
+      type.getDimSize(1) % group)
+    return emitOpError() << "expects a matrix of whole eights of rows and "
+                            "groups of "
+                         << group << " columns, not " << type;
+  if (getSource().getScales().getBytes() != elements / group * 2 ||
+      getSource().getZeros().getBytes() != elements / group / 2)
+    return emitOpError() << "expects " << elements / group * 2
+                         << " bytes of scales and " << elements / group / 2
+                         << " of zero points";
   return success();
 }
 

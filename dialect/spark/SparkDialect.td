@@ -43,15 +43,29 @@ def Spark_SourceAttr : Spark_Attr<"Source", "source"> {
     GGUF: `Q4_0`, `Q4_1`, `Q5_0`, `Q5_1`, `Q8_0`, `Q4_K`, `Q5_K`, `Q6_K`), and
     the span of the tensor in bytes from the start of the file.
 
+    `AWQ4`, `GPTQ4` and `GPTQ4_V2` are the codes (`qweight`) of a checkpoint of
+    that kind, in groups of `group` columns; `with` says where the scales (`F16`)
+    and the zero points (`I32`: eight to a word) lie.
+
     ```mlir
     #spark.source<"model.safetensors", BF16, offset = 4096, bytes = 1024>
+    #spark.source<"model.safetensors", AWQ4, offset = 0, bytes = 8192, group = 64,
+      with = [#spark.source<"model.safetensors", F16, offset = 9216, bytes = 512>,
+              #spark.source<"model.safetensors", I32, offset = 9728, bytes = 128>]>
     ```
   }];
   let parameters = (ins "::mlir::StringAttr":$file, StringRefParameter<"element type in the file">:$dtype,
-                        "uint64_t":$offset, "uint64_t":$bytes);
+                        "uint64_t":$offset, "uint64_t":$bytes,
+                        DefaultValuedParameter<"uint64_t", "0">:$group,
+                        OptionalParameter<"::mlir::ArrayAttr">:$parts);
   let assemblyFormat = [{
     `<` $file `,` custom<Keyword>($dtype) `,` `offset` `=` $offset `,`
-        `bytes` `=` $bytes `>`
+        `bytes` `=` $bytes (`,` `group` `=` $group^ `,` `with` `=` $parts)? `>`
+  }];
+  let extraClassDeclaration = [{
+    /// Scales and zero points of codes in groups.
+    SourceAttr getScales() { return ::llvm::cast<SourceAttr>(getParts()[0]); }
+    SourceAttr getZeros() { return ::llvm::cast<SourceAttr>(getParts()[1]); }
   }];
   let genVerifyDecl = 1;
 }

@@ -142,8 +142,11 @@ llvm::Error Compilation::importCheckpoint() {
     // GGUF is compiled as it is.
     graphOptions.scheme = options.weights.value_or(
         checkpoint->isGguf() ? "stored" : kDefaultScheme);
+    // So are the codes of other checkpoints.
+    graphOptions.keepCodes = checkpoint->config().codes && !options.weights;
     std::vector<std::string> rules = options.weightsFor;
-    if (!options.weights && !checkpoint->isGguf())
+    const LogicalWeight *head = checkpoint->find("lm_head");
+    if (!options.weights && !checkpoint->isGguf() && !(head && head->group))
       rules.insert(rules.begin(), kDefaultRule);
     graphOptions.rules = llvm::join(rules, ",");
     buildGraphPipeline(pm, graphOptions);

@@ -62,7 +62,7 @@ static void declare(CLI::App &app, DriverOptions &options) {
                  ":g32, :g64 (default) or :g128 columns a scale and :sym for a "
                  "fixed zero point, or one of GGUF: q4k, q5k, q6k, q4_0, q4_1, "
                  "q5_0, q5_1, q8_0. Default: q4, and q6 for lm_head; of GGUF, "
-                 "stored")
+                 "stored; codes of AWQ and GPTQ checkpoints as they are")
       ->check([](const std::string &text) {
         auto scheme = WeightScheme::parse(text);
         std::string reason;

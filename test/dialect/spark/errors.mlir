@@ -4,8 +4,38 @@
 
 //===--- Attributes ---===//
 
-// expected-error@+1 {{unknown source type 'I32'; expected F32, F16 or BF16}}
+// expected-error@+1 {{unknown source type 'I64'; expected F32, F16 or BF16}}
+spark.weight @w : tensor<4x8xf32> from <"m", I64, offset = 0, bytes = 256>
+
+// -----
+
+// expected-error@+1 {{has a source of I32, which only zero points are}}
 spark.weight @w : tensor<4x8xf32> from <"m", I32, offset = 0, bytes = 128>
+
+// -----
+
+// expected-error@+1 {{AWQ and GPTQ sources alone have a group}}
+spark.weight @w : tensor<8x64xf32> from <"m", AWQ4, offset = 0, bytes = 256>
+
+// -----
+
+// expected-error@+1 {{a group has 32, 64 or 128 columns, not 16}}
+spark.weight @w : tensor<8x64xf32> from <"m", GPTQ4, offset = 0, bytes = 256, group = 16, with = []>
+
+// -----
+
+// expected-error@+1 {{expects an F16 source of scales and an I32 source of zero points}}
+spark.weight @w : tensor<8x64xf32> from <"m", GPTQ4, offset = 0, bytes = 256, group = 64, with = [#spark.source<"m", F32, offset = 0, bytes = 32>, #spark.source<"m", I32, offset = 0, bytes = 4>]>
+
+// -----
+
+// expected-error@+1 {{expects 16 bytes of scales and 4 of zero points}}
+spark.weight @w : tensor<8x64xf32> from <"m", GPTQ4, offset = 0, bytes = 256, group = 64, with = [#spark.source<"m", F16, offset = 0, bytes = 32>, #spark.source<"m", I32, offset = 0, bytes = 4>]>
+
+// -----
+
+// expected-error@+1 {{expects a matrix of whole eights of rows and groups of 64 columns}}
+spark.weight @w : tensor<8x32xf32> from <"m", GPTQ4, offset = 0, bytes = 128, group = 64, with = [#spark.source<"m", F16, offset = 0, bytes = 16>, #spark.source<"m", I32, offset = 0, bytes = 4>]>
 
 // -----
 

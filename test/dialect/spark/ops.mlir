@@ -28,6 +28,12 @@ spark.weight @q4 : tensor<16x8xi4, #spark.grid<bits = 4, group = 64>>
 spark.weight @q6 : tensor<16x8xi6, #spark.grid<bits = 6, group = 32, symmetric = true>>
   from <"m", BF16, offset = 0, bytes = 256>
 
+// CHECK: spark.weight @codes : tensor<8x64xi4, #spark.grid<bits = 4, group = 64>> from <"m", AWQ4, offset = 0, bytes = 256, group = 64, with = [#spark.source<"m", F16, offset = 256, bytes = 16>, #spark.source<"n", I32, offset = 0, bytes = 4>]>
+spark.weight @codes : tensor<8x64xi4, #spark.grid<bits = 4, group = 64>>
+  from <"m", AWQ4, offset = 0, bytes = 256, group = 64,
+    with = [#spark.source<"m", F16, offset = 256, bytes = 16>,
+            #spark.source<"n", I32, offset = 0, bytes = 4>]>
+
 // CHECK: spark.asset "tokenizer" from "dir/tokenizer.json"
 spark.asset "tokenizer" from "dir/tokenizer.json"
 

@@ -120,7 +120,7 @@ TEST(ModelConfig, RefusesOtherModels) {
       {"attention_bias", "true", "attention_bias is true; biases"},
       {"mlp_bias", "true", "mlp_bias is true; biases"},
       {"attention_bias", "\"no\"", "biases"},
-      {"quantization_config", "{\"bits\":4}", "quantized checkpoints"},
+      {"quantization_config", "{\"bits\":4}", "quant_method is missing"},
       {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4}",
        "rope_scaling.rope_type is \"yarn\""},
       {"rope_scaling", "{\"type\":\"linear\"}", "rope_scaling.type"},

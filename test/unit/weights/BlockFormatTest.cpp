@@ -104,7 +104,7 @@ TEST(BlockFormat, ValuesByHand) {
   uint8_t q4[18] = {0x00, 0x3c}; // 1.0
   q4[2] = 0xf1;                  // weight 0: 1, weight 16: 15
   float w[256];
-  readBlockRow(*blockFormat(llvm::StringRef("Q4_0")), q4, 32, w);
+  readRow({q4, SourceType::Q4_0, 1, 32}, 0, w);
   EXPECT_EQ(w[0], 1 - 8);
   EXPECT_EQ(w[16], 15 - 8);
   EXPECT_EQ(w[1], -8);
@@ -115,7 +115,7 @@ TEST(BlockFormat, ValuesByHand) {
   q4k[4 + 4 + 1] = 7 | 0xc0; // v[1] = 7, and 3 << 4 of v[5]
   q4k[16] = 0x9a;           // weight 0: 10, weight 32: 9
   q4k[16 + 64 + 31] = 0xf0; // weight 64*2 + 31: 0, 64*2 + 63: 15
-  readBlockRow(*blockFormat(llvm::StringRef("Q4_K")), q4k, 256, w);
+  readRow({q4k, SourceType::Q4_K, 1, 256}, 0, w);
   EXPECT_EQ(w[0], 0);
   EXPECT_EQ(w[32], 3 * 9 - 0.5f * 7);
   EXPECT_EQ(w[128 + 63], 21 * 15 - 0.5f * 50);
@@ -125,7 +125,7 @@ TEST(BlockFormat, ValuesByHand) {
   q6k[192 + 9] = 0xfe;    // u[9] = -2: weights 144 .. 159
   q6k[64 + 17] = 0x0b;    // weight 128 + 17, low bits 11
   q6k[128 + 32 + 17] = 2; // its high bits
-  readBlockRow(*blockFormat(llvm::StringRef("Q6_K")), q6k, 256, w);
+  readRow({q6k, SourceType::Q6_K, 1, 256}, 0, w);
   EXPECT_EQ(w[128 + 17], -2 * (32 + 11 - 32));
   EXPECT_EQ(w[128 + 18], -2 * -32);
 }
