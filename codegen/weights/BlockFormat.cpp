@@ -52,6 +52,7 @@ static void writeFifthBits(const uint8_t *codes, uint8_t *out) {
 template <bool minimum, bool fifth>
 static void readLegacy(const uint8_t *in, BlockCodes &out) {
   out.scale = load16(in);
+  out.zero = fifth ? 16 : 8; // where there is no minimum
   in += 2;
   if (minimum) {
     out.minimum = load16(in);
@@ -77,6 +78,7 @@ static void writeLegacy(const BlockCodes &in, uint8_t *out) {
 
 static void readQ8(const uint8_t *in, BlockCodes &out) {
   out.scale = load16(in);
+  out.zero = 128;
   for (int j = 0; j < 32; ++j)
     out.codes[j] = in[2 + j] ^ 0x80; // int8 + 128
 }
@@ -177,6 +179,24 @@ static void writeQ6K(const BlockCodes &in, uint8_t *out) {
 }
 
 //===----------------------------------------------------------------------===//
+// Our own
+//===----------------------------------------------------------------------===//
+
+template <int group>
+static void readCodes(const uint8_t *in, BlockCodes &out) {
+  out.scale = load16(in);
+  out.zero = in[2];
+  std::memcpy(out.codes, in + 3, group);
+}
+
+template <int group>
+static void writeCodes(const BlockCodes &in, uint8_t *out) {
+  store16(out, in.scale);
+  out[2] = in.zero;
+  std::memcpy(out + 3, in.codes, group);
+}
+
+//===----------------------------------------------------------------------===//
 // The table
 //===----------------------------------------------------------------------===//
 
@@ -185,6 +205,11 @@ static constexpr GridSpec kMin4{4, 32, false, ScaleForm::Minimum},
     kSuper4{4, 32, false, ScaleForm::SuperMinimum},
     kSuper5{5, 32, false, ScaleForm::SuperMinimum},
     kSuper6{6, 16, false, ScaleForm::Super};
+
+#define CODES(bits, group)                                                     \
+  {SourceType::C##bits##_##group, "C" #bits "_" #group, 0, group, group + 3,    \
+   {bits, group}, readCodes<group>, writeCodes<group>}
+#define CODES_OF(bits) CODES(bits, 32), CODES(bits, 64), CODES(bits, 128)
 
 static constexpr BlockFormat formats[] = {
     {SourceType::Q4_0, "Q4_0", 2, 32, 18, {4, 32, true},
@@ -201,6 +226,10 @@ static constexpr BlockFormat formats[] = {
     {SourceType::Q5_K, "Q5_K", 13, 256, 176, kSuper5, readK<true>,
      writeK<true>},
     {SourceType::Q6_K, "Q6_K", 14, 256, 210, kSuper6, readQ6K, writeQ6K},
+    CODES_OF(4),
+    CODES_OF(5),
+    CODES_OF(6),
+    CODES_OF(8),
 };
 
 const BlockFormat *sparkc::blockFormat(SourceType type) {
@@ -219,9 +248,17 @@ const BlockFormat *sparkc::blockFormat(llvm::StringRef name) {
 
 const BlockFormat *sparkc::blockFormatOf(const GridSpec &grid) {
   for (const BlockFormat &format : formats)
-    if (format.grid == grid)
+    if (!format.hasZero() && format.grid == grid)
       return &format;
   return nullptr;
+}
+
+const BlockFormat &sparkc::codeFormatOf(const GridSpec &grid) {
+  for (const BlockFormat &format : formats)
+    if (format.hasZero() && format.grid.bits == grid.bits &&
+        format.grid.group == grid.group)
+      return format;
+  llvm_unreachable("no format for these codes");
 }
 
 float BlockFormat::value(const BlockCodes &b, int64_t col) const {

@@ -1,4 +1,4 @@
-//===- BlockFormat.h - GGUF's blocks of quantized weights -------*- C++ -*-===//
+//===- BlockFormat.h - Stored blocks of quantized weights -------*- C++ -*-===//
 //
 // Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,6 +25,11 @@
 ///         bytes 64h + j, i = 0, and high ones, i = 1; j < 64), 64 bytes: the
 ///         high 2 bits of weight 128h + 32i + j are bits 2i, 2i+1 of byte
 ///         32h + j; 16 int8 u; d               w = d * u * (q - 32), u of its 16
+///
+/// Ours, of codes that calibration has chosen; a group of b bits and n columns is
+/// a block, C4_64 and the like:
+///
+///   Cb_n  d, a byte z, n bytes q              w = d * (q - z)
 ///
 /// The 6-bit values of Q4_K: byte i (i < 4) has u[i] and bits 4, 5 of u[i+4],
 /// byte 4+i the same of v, byte 8+i the low 4 bits of u[i+4] and v[i+4].
@@ -59,7 +64,7 @@ struct BlockCodes {
 struct BlockFormat {
   SourceType type;
   const char *name; ///< "Q4_K"
-  uint32_t number;  ///< in files
+  uint32_t number;  ///< in GGUF files; of our own formats 0
   int64_t block;    ///< weights of a block
   int64_t bytes;
   /// The grid whose values these are.
@@ -69,6 +74,9 @@ struct BlockFormat {
   void (*write)(const BlockCodes &in, uint8_t *out);
 
   int64_t groups() const { return block / grid.group; }
+  /// Whether each block has a zero point of its own: then the grid is the same
+  /// whether it is called symmetric or not.
+  bool hasZero() const { return number == 0; }
   /// Weight `col` of a block, as float32 as the format defines it.
   float value(const BlockCodes &block, int64_t col) const;
 };
@@ -78,8 +86,10 @@ const BlockFormat *blockFormat(SourceType type);
 const BlockFormat *blockFormat(llvm::StringRef name);
 /// The format of a source's blocks; null for single floats.
 const BlockFormat *blockFormat(const SourceMatrix &source);
-/// The format of GGUF whose values lie on `grid`; null where there is none.
+/// GGUF's format whose values lie on `grid`; null where there is none.
 const BlockFormat *blockFormatOf(const GridSpec &grid);
+/// Our format for codes of a grid of the form Zero.
+const BlockFormat &codeFormatOf(const GridSpec &grid);
 
 /// Puts block `index` of a row into a lane of the codes of a tile of `matrix`,
 /// whose layout and group are the format's; as much of it as the row has room.

@@ -20,10 +20,13 @@
 
 namespace sparkc {
 
-/// Types of stored weights; from Q4_0 on those of BlockFormat.h.
+/// Types of stored weights; from Q4_0 on those of BlockFormat.h, from C4_32 on
+/// codes that calibration chose.
 enum class SourceType {
   F32, BF16, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K,
-  AWQ4, GPTQ4, GPTQ4_V2
+  AWQ4, GPTQ4, GPTQ4_V2,
+  C4_32, C4_64, C4_128, C5_32, C5_64, C5_128,
+  C6_32, C6_64, C6_128, C8_32, C8_64, C8_128
 };
 
 /// Whether the bytes are those of the transpose (AWQ, GPTQ): rows have none of

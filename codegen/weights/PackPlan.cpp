@@ -34,25 +34,8 @@ PackedMatrix sparkc::packedMatrix(step::PackOp pack) {
   return matrix;
 }
 
-namespace {
-
-/// The files that weights lie in, each mapped once.
-class Sources {
-public:
-  llvm::Expected<SourceMatrix> open(spark::WeightOp weight, bool asRow);
-
-private:
-  /// The file of `source`, which holds all of its bytes.
-  llvm::Expected<std::shared_ptr<MappedFile>> map(spark::WeightOp weight,
-                                                  spark::SourceAttr source);
-
-  llvm::StringMap<std::shared_ptr<MappedFile>> files;
-};
-
-} // namespace
-
 llvm::Expected<std::shared_ptr<MappedFile>>
-Sources::map(spark::WeightOp weight, spark::SourceAttr source) {
+WeightSources::map(spark::WeightOp weight, spark::SourceAttr source) {
   StringRef path = source.getFile();
   std::shared_ptr<MappedFile> &file = files[path];
   if (!file) {
@@ -66,7 +49,8 @@ Sources::map(spark::WeightOp weight, spark::SourceAttr source) {
   return file;
 }
 
-llvm::Expected<SourceMatrix> Sources::open(spark::WeightOp weight, bool asRow) {
+llvm::Expected<SourceMatrix> WeightSources::open(spark::WeightOp weight,
+                                                 bool asRow) {
   spark::SourceAttr source = weight.getSource();
   auto mapped = map(weight, source);
   if (!mapped)
@@ -124,6 +108,11 @@ static llvm::Expected<std::string> textOf(spark::AssetOp asset,
     opened = std::move(*file);
   }
   return ggufText(*opened, asset.getKind());
+}
+
+llvm::Expected<std::string> sparkc::assetText(spark::AssetOp asset) {
+  std::optional<GgufFile> gguf;
+  return textOf(asset, gguf);
 }
 
 /// Adds the texts that travel with the model as sections.
@@ -195,7 +184,7 @@ private:
   SymbolTable symbols;
   WeightFileWriter &writer;
   const PackOptions &options;
-  Sources files;
+  WeightSources files;
   Progress progress;
 };
 
@@ -254,8 +243,11 @@ llvm::Expected<PackedTensor> Packer::pack(step::PackOp op) {
   if (llvm::Error error =
           packQuantizedMatrix(matrix, scheme.grid, sources, sink, stats))
     return error;
-  for (auto [source, stat] : llvm::zip_equal(tensor.sources, stats))
-    source.sqnr = stat.sqnr();
+  for (auto [into, from, stat] :
+       llvm::zip_equal(tensor.sources, sources, stats))
+    if (const BlockFormat *format = blockFormat(from.type);
+        !format || !format->hasZero())
+      into.sqnr = stat.sqnr();
   return tensor;
 }
 

@@ -7,8 +7,11 @@
 #ifndef SPARKC_CODEGEN_WEIGHTS_PACKPLAN_H
 #define SPARKC_CODEGEN_WEIGHTS_PACKPLAN_H
 
+#include "codegen/weights/Pack.h"
 #include "codegen/weights/WeightFile.h"
+#include "dialect/import/MappedFile.h"
 #include "dialect/step/Step.h"
+#include "llvm/ADT/StringMap.h"
 #include <functional>
 #include <optional>
 
@@ -16,6 +19,20 @@ namespace sparkc {
 
 /// What a step.pack says, as the packer wants it.
 PackedMatrix packedMatrix(step::PackOp pack);
+
+/// The files that weights lie in, each mapped once.
+class WeightSources {
+public:
+  /// The matrix that a weight names; `asRow`: a vector, as its one row.
+  llvm::Expected<SourceMatrix> open(spark::WeightOp weight, bool asRow);
+
+private:
+  /// The file of `source`, which holds all of its bytes.
+  llvm::Expected<std::shared_ptr<MappedFile>> map(spark::WeightOp weight,
+                                                  spark::SourceAttr source);
+
+  llvm::StringMap<std::shared_ptr<MappedFile>> files;
+};
 
 /// What became of one source weight of a pack.
 struct PackedSource {
@@ -25,7 +42,8 @@ struct PackedSource {
   int64_t cols = 0;
   uint64_t bytes = 0; ///< of its tiles: padding, scales, zero points included
   /// Signal to quantization noise in decibels, at most 200 (no error at all);
-  /// none where there is no grid.
+  /// none where there is no grid, or the source holds codes already and not
+  /// the weights they stand for.
   std::optional<double> sqnr;
   bool isLinear = false; ///< tiles of a linear: a step streams all of it
 };
@@ -37,6 +55,9 @@ struct PackedTensor {
   uint64_t bytes = 0;
   std::vector<PackedSource> sources;
 };
+
+/// The text that an asset names; of a GGUF file, what it says of that kind.
+llvm::Expected<std::string> assetText(spark::AssetOp asset);
 
 /// Sees packed tiles (rows, of row-major layouts) as they are written:
 /// `tiles` starts with tile `firstTile` of the entry's matrix.

@@ -48,6 +48,8 @@ void sparkc::takeBlock(const BlockFormat &format, const PackedMatrix &m,
   ScaleForm form = format.grid.form;
   int64_t scaleAt = kTileRows * index + lane;
   block.scale = codes.scales[scaleAt];
+  if (form == ScaleForm::Zero)
+    block.zero = codes.zeros[scaleAt];
   if (hasMinimum(form))
     block.minimum = codes.minima[scaleAt];
   for (int64_t g = 0; g < format.groups(); ++g) {
@@ -61,6 +63,9 @@ void sparkc::takeBlock(const BlockFormat &format, const PackedMatrix &m,
 
 bool sparkc::isStoredOn(const SourceMatrix &source, const GridSpec &grid) {
   const BlockFormat *format = blockFormat(source);
+  if (format && format->hasZero() && !isTransposed(source.type) &&
+      grid.form == ScaleForm::Zero)
+    return format->grid.bits == grid.bits && format->grid.group == grid.group;
   return format && format->grid == grid;
 }
 
@@ -82,6 +87,15 @@ std::string sparkc::storedTile(const PackedMatrix &m, int64_t tile,
                 llvm::Twine(at.row) + ", column " +
                 llvm::Twine(i * format.block) +
                 " has a scale that is NaN or infinity")
+            .str();
+      if (int highest = *std::max_element(block.codes,
+                                          block.codes + format.block);
+          format.hasZero() &&
+          std::max<int>(highest, block.zero) > format.grid.maxCode())
+        return (describe(source) + ": the block at row " +
+                llvm::Twine(at.row) + ", column " +
+                llvm::Twine(i * format.block) + " has a code above " +
+                llvm::Twine(format.grid.maxCode()))
             .str();
       putBlock(format, m, block, i, lane, codes);
     }

@@ -50,6 +50,9 @@ static std::optional<std::pair<int64_t, int64_t>> sourceBlock(StringRef dtype) {
       .Case("Q6_K", Block({256, 210}))
       .Cases({"AWQ4", "GPTQ4", "GPTQ4_V2"}, Block({8, 4}))
       .Case("I32", Block({1, 4}))
+      .Cases({"C4_32", "C5_32", "C6_32", "C8_32"}, Block({32, 35}))
+      .Cases({"C4_64", "C5_64", "C6_64", "C8_64"}, Block({64, 67}))
+      .Cases({"C4_128", "C5_128", "C6_128", "C8_128"}, Block({128, 131}))
       .Default(std::nullopt);
 }
 
@@ -59,8 +62,8 @@ LogicalResult SourceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  uint64_t group, ArrayAttr parts) {
   if (!sourceBlock(dtype))
     return emitError() << "unknown source type '" << dtype
-                       << "'; expected F32, F16 or BF16, or a quantized type "
-                          "of GGUF, AWQ or GPTQ";
+                       << "'; expected F32, F16 or BF16, a quantized type of "
+                          "GGUF, AWQ or GPTQ, or codes (C4_64)";
   bool hasParts = dtype == "AWQ4" || dtype.starts_with("GPTQ4");
   if (hasParts != (group != 0) || hasParts != bool(parts))
     return emitError() << "AWQ and GPTQ sources alone have a group and the "
