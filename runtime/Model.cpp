@@ -71,6 +71,10 @@ Failure Model::open(const std::string &so, const std::string &weightsPath,
     return failure;
   memcpy(payloadHash, weights.header().digest, sizeof payloadHash);
   hex = digestHex(payloadHash);
+  std::string_view measured;
+  if (Failure failure = weights.section(SPARKC_SECTION_CERTIFICATE, measured))
+    return failure;
+  certificate = measured;
   if (verify)
     return weights.verify();
   return success();
@@ -132,5 +136,6 @@ void Model::describe(sparkc_model_info &info) const {
     info.default_kv_bytes = UINT64_MAX;
   if (!affineBytes(d.arena_bytes, capacity, info.default_arena_bytes))
     info.default_arena_bytes = UINT64_MAX;
+  info.certificate = certificate.c_str();
   info.has_tokenizer = weights.hasSection(SPARKC_SECTION_TOKENIZER);
 }

@@ -92,7 +92,7 @@ private:
   WeightsFile weights; ///< not open if synthetic
   Memory synthetic;
   uint8_t payloadHash[16] = {};
-  std::string hex;
+  std::string hex, certificate;
 };
 
 /// a + b * capacity; false if it does not fit in an int64_t.

@@ -53,7 +53,7 @@ llvm::json::Value WeightReport::json() const {
           {"sqnr_db", std::move(sqnr)},
       });
     }
-  return llvm::json::Object{
+  llvm::json::Object all{
       {"scheme", scheme},
       {"bits_per_weight", bitsPerWeight()},
       {"bytes_per_token", bytesPerStep},
@@ -61,6 +61,9 @@ llvm::json::Value WeightReport::json() const {
       {"payload_bytes", payloadBytes},
       {"tensors", std::move(tensors)},
   };
+  if (certificate)
+    all["certificate"] = llvm::json::Object(*certificate);
+  return all;
 }
 
 namespace {
@@ -126,6 +129,8 @@ std::string WeightReport::table() const {
   os << llvm::format("%.3f bits a weight, %.2f MB a token", bitsPerWeight(),
                      bytesPerStep / 1e6)
      << " (" << scheme << ")\n";
+  if (certificate)
+    os << "measured: " << certificate->getString("summary").value_or("") << "\n";
   return text;
 }
 

@@ -19,6 +19,8 @@ struct WeightReport {
   int64_t linearWeights = 0; ///< weights of the linears, head included
   int64_t payloadBytes = 0;
   std::vector<PackedTensor> packs;
+  /// What the finished build was measured to be; none where nobody asked.
+  std::optional<llvm::json::Object> certificate;
 
   /// From the module's config and descriptor, and what packWeights gave.
   static WeightReport of(mlir::ModuleOp module,
@@ -28,9 +30,10 @@ struct WeightReport {
   double bitsPerWeight() const;
 
   /// {"scheme", "bits_per_weight", "bytes_per_token", "linear_weights",
-  ///  "payload_bytes", "tensors": [{"name", "pack", "grid", "rows", "cols",
+  ///  "payload_bytes", "certificate", "tensors": [{"name", "pack", "grid", "rows", "cols",
   ///  "bytes", "bits_per_weight", "sqnr_db"}]}
   ///
+  /// `certificate` is there only if it was measured.
   /// Tensors stand in the order of their packs. `sqnr_db` is null where a
   /// tensor has no grid.
   llvm::json::Value json() const;

@@ -226,4 +226,39 @@ llvm::Error WeightFileWriter::finish(bool sync) {
   return llvm::Error::success();
 }
 
+llvm::Error addSectionToFile(llvm::StringRef path, sparkc_section_kind kind,
+                             llvm::StringRef bytes) {
+  sparkc_weights_header header;
+  {
+    auto reader = WeightFileReader::open(path);
+    if (!reader)
+      return reader.takeError();
+    header = (*reader)->header();
+  }
+  auto failure = [&](const llvm::Twine &what) {
+    return llvm::createStringError(path + ": " + what);
+  };
+  for (uint32_t i = 0; i < header.n_sections; ++i)
+    if (header.sections[i].kind == static_cast<uint32_t>(kind))
+      return failure("has a section " + llvm::Twine(kind) + " already");
+  if (header.n_sections == SPARKC_WEIGHTS_MAX_SECTIONS)
+    return failure("has no room for another section");
+  uint64_t at = header.file_bytes + -header.file_bytes % kLineBytes;
+  header.sections[header.n_sections++] = {
+      static_cast<uint32_t>(kind), 0, at, bytes.size(),
+      XXH3_64bits(bytes.data(), bytes.size())};
+  header.file_bytes = at + bytes.size();
+  header.hash = XXH3_64bits(&header, offsetof(sparkc_weights_header, hash));
+  int fd = ::open(path.str().c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0)
+    return failure(std::strerror(errno));
+  bool written =
+      ::pwrite(fd, bytes.data(), bytes.size(), at) == ssize_t(bytes.size()) &&
+      ::pwrite(fd, &header, sizeof(header), 0) == ssize_t(sizeof(header));
+  int error = written ? 0 : errno ? errno : ENOSPC;
+  if (::close(fd) != 0 && !error)
+    error = errno;
+  return error ? failure(std::strerror(error)) : llvm::Error::success();
+}
+
 } // namespace sparkc

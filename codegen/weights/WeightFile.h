@@ -103,6 +103,11 @@ private:
   WeightDigest digest = {};
 };
 
+/// Adds a section of a kind that a finished file has none of; not atomic, for
+/// files that nobody reads yet.
+llvm::Error addSectionToFile(llvm::StringRef path, sparkc_section_kind kind,
+                             llvm::StringRef bytes);
+
 /// A weights file, mapped; all of its header, sections and directory checked
 /// (the payload only by `verifyDigest`).
 class WeightFileReader {

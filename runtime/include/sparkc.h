@@ -206,6 +206,8 @@ typedef struct sparkc_model_info {
   /** sparkc_session_set_profile works for sparkc_decode ... */
   uint32_t has_step_profile;
   uint32_t has_prefill_profile; /**< ... and for sparkc_prefill */
+  /** What `sparkc --certify` measured, a JSON object; "" if it did not. */
+  const char *certificate;
 } sparkc_model_info;
 
 /** Fills the first info->struct_size bytes of *info. */

@@ -41,6 +41,9 @@ struct Result {
 /// failure false, and `why` is one line that starts with the file at fault.
 bool evaluate(const Options &options, Result &result, std::string &why);
 
+/// The result as a JSON object (the keys that `sparkc-eval --help` lists).
+std::string jsonText(const Options &options, const Result &result);
+
 /// Writes the result to stdout; false if that fails.
 bool print(const Options &options, const Result &result);
 

@@ -20,7 +20,8 @@ static Json figure(bool known, double value) {
   return known && std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
-static std::string jsonText(const Options &options, const Result &result) {
+std::string sparkc::eval::jsonText(const Options &options,
+                                   const Result &result) {
   const Summary &s = result.scores;
   const bool paired = result.hasReference, greedy = result.hasGreedy;
   Json json;

@@ -7,6 +7,7 @@
 
 #include "tools/sparkc-run/Run.h"
 
+#include <nlohmann/json.hpp>
 #include <cstdio>
 
 using namespace sparkc::run;
@@ -79,5 +80,16 @@ int sparkc::run::runVersion(const Options &options) {
               "%u barriers\n",
               info.bytes_per_step / 1e6, info.bits_per_weight,
               info.barriers_per_step);
+  if (*info.certificate) {
+    auto measured = nlohmann::json::parse(info.certificate, nullptr,
+                                          /*allow_exceptions=*/false);
+    std::printf("measured   %s%s\n",
+                measured.is_object() ? measured.value("summary", "").c_str()
+                                     : "a certificate that cannot be read",
+                measured.is_object() &&
+                        measured.value("weights_digest", "") != info.digest
+                    ? " (of other weights)"
+                    : "");
+  }
   return 0;
 }

@@ -6,6 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/sparkc/Driver.h"
+#include "tools/sparkc/Calibration.h"
+#include "tools/sparkc/Certificate.h"
+#include "tools/sparkc/RunPasses.h"
+#include "tools/sparkc/Sensitivity.h"
 #include "codegen/microkernels/Kernels.h"
 #include "codegen/object/Descriptor.h"
 #include "codegen/object/Emit.h"
@@ -15,16 +19,18 @@
 #include "codegen/weights/GgufExport.h"
 #include "codegen/weights/PackPlan.h"
 #include "codegen/weights/Report.h"
+#include "codegen/weights/WeightPolicy.h"
 #include "dialect/import/BuildGraph.h"
 #include "dialect/import/ImportError.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
@@ -36,6 +42,10 @@ static constexpr const char *kDefaultRule = "lm_head=q6";
 
 static constexpr int64_t kDefaultBlock = 256;
 
+/// What calibration leaves of the KL of rounding to nearest, about: a budget of
+/// KL is chosen by it.
+static constexpr double kCalibratedShare = 0.5;
+
 namespace {
 
 class Compilation {
@@ -46,6 +56,11 @@ public:
 
 private:
   llvm::Error importCheckpoint();
+  /// The unquantized model that calibration runs.
+  llvm::Error compileStages(const Checkpoint &checkpoint, GraphOptions graph);
+  /// Chooses a grid for each fused linear, as rules.
+  llvm::Error chooseGrids(std::vector<std::string> &rules);
+  llvm::Error calibrateWeights();
   llvm::Error parseStage();
   llvm::Error runStages();
   llvm::Error runPipeline(StringRef stage,
@@ -59,6 +74,10 @@ private:
   llvm::Error generateCode();
   llvm::Error writeText();
   llvm::Error writeCode();
+  /// The model's two files, `path` and its .weights.
+  llvm::Error writeModel(StringRef path);
+  /// The same by way of a copy that is measured first.
+  llvm::Error writeCertifiedModel();
   /// Packs for the sake of exports and --report alone.
   llvm::Error writeExport();
   llvm::Expected<WeightReport> pack(WeightFileWriter &writer);
@@ -75,32 +94,13 @@ private:
   SmallVector<TargetSpec> targets;
   std::unique_ptr<CheckpointExport> checkpointExport;
   std::unique_ptr<GgufExport> ggufExport;
-  /// The report of compileCode, printed once all is written.
-  std::string table;
-};
-
-/// Collects the first error that passes report, as one line.
-class ErrorCollector {
-public:
-  ErrorCollector(MLIRContext &context)
-      : handler(&context, [this](Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
-              text.empty()) {
-            llvm::raw_string_ostream os(text);
-            if (!isa<UnknownLoc>(diagnostic.getLocation()))
-              os << diagnostic.getLocation() << ": ";
-            os << diagnostic;
-          }
-          return success();
-        }) {}
-  llvm::Error take(StringRef what) {
-    return llvm::createStringError(what + ": " +
-                                   (text.empty() ? "failed" : text));
-  }
-
-private:
-  std::string text;
-  ScopedDiagnosticHandler handler;
+  std::unique_ptr<StagedModel> staged;
+  std::string chosenFor; ///< the budget, in words
+  ParetoPicture picture;
+  /// What --calibrate has chosen; its file is a source of weights.
+  std::optional<Calibrated> calibrated;
+  /// Of the weights packed last; printed once all is written.
+  WeightReport report;
 };
 
 } // namespace
@@ -137,6 +137,14 @@ llvm::Error Compilation::importCheckpoint() {
   for (auto [kind, file] : assets)
     if (!file.empty())
       spark::AssetOp::create(b, module->getLoc(), kind, file);
+  std::vector<std::string> chosen;
+  if (!options.calibrate.empty()) {
+    if (llvm::Error error = compileStages(*checkpoint, graph))
+      return error;
+    if (options.hasBudget())
+      if (llvm::Error error = chooseGrids(chosen))
+        return error;
+  }
   llvm::Error error = runPipeline("graph", [&](OpPassManager &pm) {
     GraphPipelineOptions graphOptions;
     // GGUF is compiled as it is.
@@ -146,13 +154,21 @@ llvm::Error Compilation::importCheckpoint() {
     graphOptions.keepCodes = checkpoint->config().codes && !options.weights;
     std::vector<std::string> rules = options.weightsFor;
     const LogicalWeight *head = checkpoint->find("lm_head");
-    if (!options.weights && !checkpoint->isGguf() && !(head && head->group))
+    if (options.hasBudget()) {
+      graphOptions.scheme = kDefaultScheme;
+      rules.insert(rules.begin(), chosen.begin(), chosen.end());
+    } else if (!options.weights && !checkpoint->isGguf() &&
+               !(head && head->group)) {
       rules.insert(rules.begin(), kDefaultRule);
+    }
     graphOptions.rules = llvm::join(rules, ",");
     buildGraphPipeline(pm, graphOptions);
   });
   if (error)
     return error;
+  if (!options.calibrate.empty())
+    if (llvm::Error error = calibrateWeights())
+      return error;
   if (!options.exportGguf.empty()) {
     auto started = GgufExport::create(*module, *checkpoint, options.input,
                                       options.exportGguf);
@@ -171,14 +187,133 @@ llvm::Error Compilation::importCheckpoint() {
   return llvm::Error::success();
 }
 
+llvm::Error Compilation::compileStages(const Checkpoint &checkpoint,
+                                       GraphOptions graph) {
+  graph.prefillBlock =
+      std::min<int64_t>(kCalibrationWindow, checkpoint.config().maxContext);
+  OwningOpRef<ModuleOp> floats = buildGraph(context, checkpoint, graph);
+  if (llvm::Error error =
+          runPipeline(*floats, "graph", [](OpPassManager &pm) {
+            GraphPipelineOptions graphOptions;
+            graphOptions.scheme = "f32";
+            buildGraphPipeline(pm, graphOptions);
+          }))
+    return error;
+  auto compiled = StagedModel::compile(std::move(floats));
+  if (!compiled)
+    return compiled.takeError();
+  staged = std::move(*compiled);
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::chooseGrids(std::vector<std::string> &rules) {
+  WeightPolicy pinned;
+  for (const std::string &rule : options.weightsFor)
+    if (llvm::Error error = pinned.addRule(rule))
+      return error;
+  // Logits of all windows are kept: at most 256 MB, and eight windows do.
+  const int64_t length = staged->windowLength();
+  const int64_t count = std::clamp<int64_t>(
+      (64 << 20) / (length * staged->vocab()), 1, 8);
+  auto tokens = readWindows(*module, options.calibrate, staged->vocab(), length,
+                            count);
+  if (!tokens)
+    return tokens.takeError();
+  auto measured = measureSensitivities(
+      *staged, *tokens,
+      [&](StringRef name) {
+        auto rule = pinned.ruleFor(name);
+        return rule ? rule->str() : std::string();
+      },
+      options.quiet);
+  if (!measured)
+    return measured.takeError();
+  std::vector<FrontPoint> front = gridFront(measured->units);
+  FrontPoint best = front.back();
+  if (options.bits || options.bytesPerToken) {
+    double budget = options.bits ? options.bits * measured->weights / 8
+                                 : options.bytesPerToken;
+    budget -= measured->otherBytes;
+    auto within = bestWithin(measured->units, budget > 0 ? budget : 0);
+    if (!within) {
+      llvm::consumeError(within.takeError());
+      return importError(
+          options.input,
+          llvm::formatv("the budget is too small: the grids need {0:f3} bits a "
+                        "weight, {1} bytes a token",
+                        measured->bits(front.front().bytes),
+                        front.front().bytes + measured->otherBytes)
+              .str());
+    }
+    best = *within;
+    chosenFor = llvm::formatv("{0:f2} bits", measured->bits(best.bytes));
+  } else {
+    for (const FrontPoint &point : front)
+      if (kCalibratedShare * point.kl <= *options.maxKl) {
+        best = point;
+        break;
+      }
+    if (kCalibratedShare * best.kl > *options.maxKl)
+      return importError(
+          options.input,
+          llvm::formatv("--max-kl {0} is out of reach: with the finest grids "
+                        "{1:f6} is expected",
+                        *options.maxKl, kCalibratedShare * best.kl)
+              .str());
+    chosenFor = llvm::formatv("KL {0}", *options.maxKl);
+  }
+  for (auto [unit, choice] : llvm::zip_equal(measured->units, best.chosen))
+    for (const std::string &name : unit.weights)
+      rules.push_back(name + "=" + unit.choices[choice].scheme);
+  for (const FrontPoint &point : front)
+    picture.front.push_back(
+        {measured->bits(point.bytes), kCalibratedShare * point.kl});
+  picture.chosen.push_back(
+      {measured->bits(best.bytes), kCalibratedShare * best.kl});
+  picture.title = "Bits against what they lose";
+  return llvm::Error::success();
+}
+
+/// Chooses the codes of quantized weights on a text. They come to lie in a file
+/// beside the output, which text of a stage goes on naming.
+llvm::Error Compilation::calibrateWeights() {
+  StringRef beside = options.output;
+  if (beside.empty() || beside == "-")
+    beside = options.dequantize.empty() ? options.exportGguf
+                                        : options.dequantize;
+  if (beside.empty())
+    return importError(options.input, "--calibrate needs -o FILE: the codes it "
+                                      "chooses lie beside that file");
+  SmallString<256> codes(beside);
+  llvm::sys::path::replace_extension(codes, ".codes");
+  CalibrationOptions calibration;
+  calibration.text = options.calibrate;
+  calibration.windows = options.calibrateWindows;
+  calibration.codes = std::string(codes);
+  calibration.quiet = options.quiet;
+  auto chosen = calibrate(*module, *staged, calibration);
+  if (!chosen)
+    return chosen.takeError();
+  calibrated = std::move(*chosen);
+  staged.reset();
+  for (const std::string &note : calibrated->notes)
+    llvm::errs() << "sparkc: note: " << note << "\n";
+  for (auto config : module->getOps<spark::ConfigOp>())
+    config.setScheme(chosenFor.empty()
+                         ? (config.getScheme() + ", calibrated").str()
+                         : "mixed for " + chosenFor + ", calibrated");
+  return llvm::Error::success();
+}
+
 /// Which stage the text is of is plain from its ops.
 llvm::Error Compilation::parseStage() {
   if (options.weights || !options.weightsFor.empty() || options.kv ||
-      options.context || options.prefillBlock || !options.prefillGemm.empty())
+      options.context || options.prefillBlock || !options.prefillGemm.empty() ||
+      !options.calibrate.empty() || !options.certify.empty())
     return importError(options.input,
-                       "--weights, --weights-for, --kv, --context, "
-                       "--prefill-block and --prefill-gemm are decided where a "
-                       "checkpoint is read; this is the text of a stage");
+                       "--weights, --weights-for, --calibrate, --certify, --kv, "
+                       "--context, --prefill-block and --prefill-gemm are decided "
+                       "where a checkpoint is read; this is the text of a stage");
   if (!options.dequantize.empty() || !options.exportGguf.empty())
     return importError(options.input,
                        "--dequantize and --export-gguf need the checkpoint, "
@@ -206,12 +341,7 @@ llvm::Error Compilation::parseStage() {
 llvm::Error
 Compilation::runPipeline(ModuleOp on, StringRef name,
                          llvm::function_ref<void(OpPassManager &)> build) {
-  ErrorCollector errors(context);
-  PassManager pm(&context);
-  build(pm);
-  if (failed(pm.run(on)))
-    return errors.take(options.input + ": " + name.str());
-  return llvm::Error::success();
+  return runPasses(on, options.input + ": " + name.str(), build);
 }
 
 llvm::Error Compilation::runStages() {
@@ -292,12 +422,21 @@ llvm::Expected<WeightReport> Compilation::pack(WeightFileWriter &writer) {
   auto packed = packWeights(*module, writer, pack);
   if (!packed)
     return packed.takeError();
+  for (PackedTensor &tensor : *packed)
+    for (PackedSource &source : tensor.sources)
+      if (const CodeFile::Record *chosen =
+              calibrated ? calibrated->file->find(source.name) : nullptr;
+          chosen && !chosen->dtype.empty())
+        source.sqnr = chosen->sqnr;
   return WeightReport::of(*module, std::move(*packed));
 }
 
 llvm::Error Compilation::writeExtras(const WeightReport &report) {
   if (!options.report.empty())
     if (llvm::Error error = writeReport(report, options.report))
+      return error;
+  if (!options.pareto.empty())
+    if (llvm::Error error = writeFileAtomically(options.pareto, picture.svg()))
       return error;
   if (ggufExport)
     if (llvm::Error error = ggufExport->finish())
@@ -319,9 +458,10 @@ llvm::Error Compilation::writeExport() {
 }
 
 llvm::Expected<std::string> Compilation::compileCode(WeightFileWriter &writer) {
-  auto report = pack(writer);
-  if (!report)
-    return report.takeError();
+  auto packed = pack(writer);
+  if (!packed)
+    return packed.takeError();
+  report = std::move(*packed);
   auto digest = writer.finishPayload();
   if (!digest)
     return digest.takeError();
@@ -330,9 +470,9 @@ llvm::Expected<std::string> Compilation::compileCode(WeightFileWriter &writer) {
       return llvm::createStringError(
           options.input + ": the packs are " + Twine(writer.payloadBytes()) +
           " bytes, but the descriptor says " + Twine(info.getPayload()));
-  if (llvm::Error error = writeExtras(*report))
-    return error;
-  table = report->table();
+  if (options.certify.empty())
+    if (llvm::Error error = writeExtras(report))
+      return error;
   if (llvm::Error error = finishModule(*module, targets, *digest))
     return error;
   if (options.emit == Stage::Assembly)
@@ -355,9 +495,22 @@ llvm::Error Compilation::writeCode() {
     }
     return writeFileAtomically(options.output, *code);
   }
-  SmallString<256> weights(options.output);
+  if (llvm::Error error = options.certify.empty() ? writeModel(options.output)
+                                                  : writeCertifiedModel())
+    return error;
+  if (!options.quiet)
+    llvm::outs() << report.table();
+  return llvm::Error::success();
+}
+
+static std::string weightsBeside(StringRef object) {
+  SmallString<256> weights(object);
   llvm::sys::path::replace_extension(weights, ".weights");
-  auto writer = WeightFileWriter::create(weights);
+  return std::string(weights);
+}
+
+llvm::Error Compilation::writeModel(StringRef path) {
+  auto writer = WeightFileWriter::create(weightsBeside(path));
   if (!writer)
     return writer.takeError();
   auto code = compileCode(**writer);
@@ -365,14 +518,77 @@ llvm::Error Compilation::writeCode() {
     return code.takeError();
   LinkOptions link;
   link.allowUndefined = options.sanitizeThread;
-  if (llvm::Error error = linkSharedObject(*code, options.output, link))
+  if (llvm::Error error = linkSharedObject(*code, path, link))
     return error;
   if (llvm::Error error = (*writer)->finish()) {
-    llvm::sys::fs::remove(options.output);
+    llvm::sys::fs::remove(path);
     return error;
   }
-  if (!options.quiet)
-    llvm::outs() << table;
+  return llvm::Error::success();
+}
+
+namespace {
+/// A model's two files, gone when this goes.
+struct PassingModel {
+  explicit PassingModel(std::string object)
+      : object(std::move(object)), weights(weightsBeside(this->object)) {
+    for (const std::string &file : {this->object, weights})
+      llvm::sys::RemoveFileOnSignal(file);
+  }
+  ~PassingModel() {
+    for (const std::string &file : {object, weights}) {
+      llvm::sys::fs::remove(file);
+      llvm::sys::DontRemoveFileOnSignal(file);
+    }
+  }
+  std::string object, weights;
+};
+} // namespace
+
+llvm::Error Compilation::writeCertifiedModel() {
+  SmallString<256> unique;
+  llvm::sys::fs::createUniquePath(options.output + ".%%%%%%", unique, false);
+  PassingModel build((unique + ".so").str());
+  if (llvm::Error error = writeModel(build.object))
+    return error;
+  PassingModel unquantized((unique + ".reference.so").str());
+  DriverOptions reference; // without calibration
+  reference.input = options.input;
+  reference.output = unquantized.object;
+  reference.weights =
+      StringRef(options.input).ends_with(".gguf") ? "f32" : "stored";
+  reference.kv = options.kv;
+  reference.context = options.context;
+  reference.quiet = true;
+  if (llvm::Error error = Compilation(context, reference).run())
+    return error;
+  CertifyOptions certifying;
+  certifying.text = options.certify;
+  certifying.windows = options.certifyWindows;
+  certifying.maxKl = options.maxKl;
+  certifying.quiet = options.quiet;
+  auto certificate = certify(build.object, unquantized.object, certifying);
+  if (!certificate)
+    return certificate.takeError();
+  report.certificate = certificate->figures;
+  picture.measured.push_back(
+      {report.bitsPerWeight(),
+       certificate->figures.getNumber("kl_mean").value_or(0)});
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << llvm::formatv("{0:2}", llvm::json::Value(llvm::json::Object(
+                                    certificate->figures)));
+  if (llvm::Error error = addSectionToFile(
+          build.weights, SPARKC_SECTION_CERTIFICATE, text))
+    return error;
+  if (llvm::Error error = writeExtras(report))
+    return error;
+  const std::string weights = weightsBeside(options.output);
+  std::error_code failed = llvm::sys::fs::rename(build.weights, weights);
+  if (!failed)
+    failed = llvm::sys::fs::rename(build.object, options.output);
+  if (failed)
+    return importError(options.output, failed.message());
   return llvm::Error::success();
 }
 
@@ -394,6 +610,10 @@ llvm::Error Compilation::resolveTargets() {
 llvm::Error Compilation::run() {
   if (llvm::Error error = resolveTargets())
     return error;
+  if (!options.certify.empty() &&
+      (options.emit != Stage::Shared || options.sanitizeThread))
+    return importError(options.input,
+                       "--certify measures a finished model: --emit so");
   bool directory = llvm::sys::fs::is_directory(options.input);
   bool text = StringRef(options.input).ends_with(".mlir");
   bool gguf = StringRef(options.input).ends_with(".gguf");
@@ -409,11 +629,15 @@ llvm::Error Compilation::run() {
     return error;
   if (llvm::Error error = runStages())
     return error;
-  if (options.emit > Stage::LLVM)
-    return writeCode();
-  return options.dequantize.empty() && options.exportGguf.empty()
-             ? writeText()
-             : writeExport();
+  bool isText = options.emit <= Stage::LLVM && options.dequantize.empty() &&
+                options.exportGguf.empty();
+  if (llvm::Error error = options.emit > Stage::LLVM ? writeCode()
+                          : isText                   ? writeText()
+                                                     : writeExport())
+    return error;
+  if (calibrated && !isText)
+    calibrated->file->remove();
+  return llvm::Error::success();
 }
 
 llvm::Error sparkc::compile(MLIRContext &context, const DriverOptions &options) {

@@ -34,6 +34,23 @@ struct DriverOptions {
   std::string report;     ///< a JSON file on the weights; empty: none
   std::string dequantize; ///< a directory for a checkpoint; empty: none
   std::string exportGguf; ///< a GGUF file; empty: none
+  /// A text, or token ids, to choose quantized weights on; empty: each is
+  /// rounded for itself.
+  std::string calibrate;
+  int64_t calibrateWindows = 64; ///< of 512 tokens
+  /// At most so much is chosen for, a grid for each fused linear; 0: no budget.
+  double bits = 0;          ///< a weight
+  double bytesPerToken = 0; ///< that a step streams
+  std::string pareto;       ///< an SVG image of what could be chosen; empty: none
+  /// A text, or token ids, to measure the finished build on; empty: none.
+  std::string certify;
+  int64_t certifyWindows = 0;  ///< at most so many; 0: all of the text
+  /// With a larger mean KL the compile fails, where it is measured; where no
+  /// other budget is given, what grids are chosen for.
+  std::optional<double> maxKl;
+  bool hasBudget() const {
+    return bits || bytesPerToken || (maxKl && !calibrate.empty() && !weights);
+  }
   bool quiet = false;
 };
 

@@ -33,6 +33,18 @@ static std::string oneLine(llvm::Error error) {
   return text;
 }
 
+/// "950M", "0.95G", "1000000": a number of bytes.
+static std::optional<double> bytesOf(llvm::StringRef text) {
+  double unit = text.consume_back_insensitive("k")   ? 1e3
+                : text.consume_back_insensitive("m") ? 1e6
+                : text.consume_back_insensitive("g") ? 1e9
+                                                     : 1;
+  double value;
+  if (text.getAsDouble(value) || !(value > 0))
+    return std::nullopt;
+  return value * unit;
+}
+
 /// The command line. CLI11, since the linker that runs in this process
 /// registers LLVM's own options.
 static void declare(CLI::App &app, DriverOptions &options) {
@@ -56,7 +68,7 @@ static void declare(CLI::App &app, DriverOptions &options) {
          "a layer), step (phases, barriers, offsets), llvm (the LLVM dialect), "
          "asm, obj, so (default)")
       ->check(CLI::IsMember({"spark", "fused", "step", "llvm", "asm", "obj", "so"}));
-  app.add_option("--weights", options.weights,
+  auto *weights = app.add_option("--weights", options.weights,
                  "How matrices are stored: f32, bf16, stored (as in the "
                  "checkpoint; f16 becomes f32), or a grid q4, q5, q6, q8 with "
                  ":g32, :g64 (default) or :g128 columns a scale and :sym for a "
@@ -77,6 +89,66 @@ static void declare(CLI::App &app, DriverOptions &options) {
                  "matches (lm_head, layers.3.down_proj, '*.q_k_v_proj'); "
                  "repeatable, the last that matches wins")
       ->allow_extra_args(false);
+  auto *calibrate =
+      app.add_option("--calibrate", options.calibrate,
+                     "Choose the codes of quantized weights on FILE, a text or "
+                     "token ids: the unquantized model runs over it, and each "
+                     "matrix is rounded so that little is lost on the inputs it "
+                     "meets there. Not the text to evaluate on")
+          ->type_name("FILE");
+  app.add_option("--calibrate-windows", options.calibrateWindows,
+                 "Windows of 512 tokens to calibrate on, spread over the text")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
+      ->capture_default_str()
+      ->needs(calibrate);
+  auto *certify =
+      app.add_option("--certify", options.certify,
+                     "Evaluate the finished build against the unquantized one on "
+                     "FILE, a text or token ids, as sparkc-eval does, and store "
+                     "the figures in the weights file (sparkc-run MODEL "
+                     "--version prints them)")
+          ->type_name("FILE");
+  app.add_option("--certify-windows", options.certifyWindows,
+                 "Only the first N windows of that text")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->needs(certify);
+  auto *bits =
+      app.add_option("--bits", options.bits,
+                     "Choose a grid for each fused linear (4 bits with 128, 64 "
+                     "or 32 columns a scale, 5, 6 or 8 bits), by what each was "
+                     "measured to cost, within X bits a weight in all; needs "
+                     "--calibrate. --weights-for fixes some")
+          ->type_name("X")
+          ->check(CLI::PositiveNumber)
+          ->needs(calibrate)
+          ->excludes(weights);
+  app.add_option_function<std::string>(
+             "--bytes-per-token",
+             [&options](const std::string &text) {
+               options.bytesPerToken = *bytesOf(text);
+             },
+             "The same within X bytes of weights that a token streams: 950M, "
+             "0.95G")
+          ->type_name("X")
+          ->check([](const std::string &text) {
+            return bytesOf(text) ? "" : "'" + text + "' is no number of bytes";
+          })
+          ->needs(calibrate)
+          ->excludes(weights)
+          ->excludes(bits);
+  app.add_option("--max-kl", options.maxKl,
+                     "With --certify: fail, and leave nothing, if the mean KL is "
+                     "above X. With --calibrate and no other word on grids: "
+                     "choose the cheapest that are expected to keep to X")
+          ->type_name("X")
+          ->check(CLI::PositiveNumber);
+  app.add_option("--pareto", options.pareto,
+                 "Draw what could be chosen, bits a weight against expected KL, "
+                 "to FILE, as SVG; needs a budget")
+      ->type_name("FILE")
+      ->needs(calibrate);
   app.add_option("--kv", options.kv,
                  "Elements of the KV cache: f32, f16 (default), q8 (int8 and "
                  "a scale for each 16 dims of a key or value)")
@@ -158,11 +230,16 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return fail(error.what());
   }
+  if (options.maxKl && options.calibrate.empty() && options.certify.empty())
+    return fail("--max-kl needs --certify or --calibrate");
+  if (!options.pareto.empty() && !options.hasBudget())
+    return fail("--pareto needs a budget: --bits, --bytes-per-token or "
+                "--max-kl");
   if (options.emit < Stage::Assembly &&
       !(options.report.empty() && options.dequantize.empty() &&
-        options.exportGguf.empty()))
-    return fail("--report, --dequantize and --export-gguf need packed weights: "
-                "--emit asm, obj or so");
+        options.exportGguf.empty() && options.pareto.empty()))
+    return fail("--report, --dequantize, --export-gguf and --pareto need packed "
+                "weights: --emit asm, obj or so");
   // Without an output the weights are packed for the export alone.
   if (options.output.empty() &&
       !(options.dequantize.empty() && options.exportGguf.empty()) &&

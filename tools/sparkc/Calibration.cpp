@@ -1,0 +1,341 @@
+//===- Calibration.cpp - Codes chosen on a text ---------------------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/sparkc/Calibration.h"
+#include "codegen/calibrate/Rounding.h"
+#include "codegen/weights/BlockFormat.h"
+#include "codegen/weights/GridOf.h"
+#include "codegen/weights/Progress.h"
+#include "codegen/weights/QuantizedTile.h"
+#include "dialect/import/ImportError.h"
+#include "tools/sparkc/CalibrationText.h"
+#include "tools/sparkc/Interrupt.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Parallel.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace sparkc;
+
+/// Floats of gathered activations, and of a matrix's rows, at a time: 64 MB.
+static constexpr int64_t kChunk = 16 << 20;
+/// The share of the mean second moment that is added to the diagonal.
+static constexpr float kDamp = 0.01f;
+
+namespace {
+
+class Calibration {
+public:
+  Calibration(ModuleOp module, StagedModel &model,
+              const CalibrationOptions &options)
+      : module(module), model(&model), options(options) {}
+  llvm::Error run();
+
+  Calibrated result;
+
+private:
+  llvm::Error openFile();
+  llvm::Error startWindows();
+  llvm::Error runLayer(size_t index);
+  /// Quantizes what reads the stage's tap.
+  llvm::Error quantize(size_t index, const StagedModel::Stage &stage,
+                       PackedLayer &packed);
+  /// The moments of the stage's tap, which `reader` reads.
+  llvm::Expected<Moments> collect(const StagedModel::Stage &stage,
+                                  StringRef reader);
+  llvm::Error quantizeMatrix(StringRef name, const Moments &moments,
+                             const ErrorFactor *factor);
+  llvm::Error note(StringRef name, const Twine &why);
+  /// Makes the file the source of a weight.
+  void adopt(StringRef name);
+
+  /// The module's weight for one of the staged model: a tied head has its own.
+  spark::WeightOp target(StringRef name) const;
+  bool isDone(StringRef name) const {
+    spark::WeightOp weight = target(name);
+    return !weight || !weight.getGrid() ||
+           result.file->find(weight.getSymName());
+  }
+
+  ModuleOp module;
+  StagedModel *model;
+  const CalibrationOptions &options;
+  const DenseKernels *dense = nullptr;
+  TokenWindows tokens;
+  std::vector<Window> reference, quantized;
+  std::unique_ptr<Progress> progress;
+  InterruptGuard interrupt;
+};
+
+} // namespace
+
+spark::WeightOp Calibration::target(StringRef name) const {
+  ModuleOp in = module;
+  if (name == "embedding")
+    if (auto head = in.lookupSymbol<spark::WeightOp>("lm_head"))
+      return head;
+  return in.lookupSymbol<spark::WeightOp>(name);
+}
+
+//===----------------------------------------------------------------------===//
+// Before the first layer
+//===----------------------------------------------------------------------===//
+
+/// The file's key is the digest of the tokens and of every weight: its grid,
+/// its source, and the size and date of the file it lies in.
+llvm::Error Calibration::openFile() {
+  std::string all;
+  llvm::raw_string_ostream os(all);
+  os << "1 " << tokens.length << " ";
+  for (auto weight : module.getOps<spark::WeightOp>()) {
+    llvm::sys::fs::file_status status;
+    llvm::sys::fs::status(weight.getSource().getFile().getValue(), status);
+    os << weight << status.getSize() << " "
+       << status.getLastModificationTime().time_since_epoch().count() << "\n";
+  }
+  all.append(reinterpret_cast<const char *>(tokens.tokens.data()),
+             tokens.tokens.size() * sizeof(int32_t));
+  auto opened = CodeFile::open(options.codes, digestOf(all));
+  if (!opened)
+    return opened.takeError();
+  result.file = std::move(*opened);
+  if (result.file->size() && !options.quiet)
+    llvm::errs() << "sparkc: note: goes on from " << result.file->path()
+                 << ", which has " << result.file->size() << " matrices\n";
+  return llvm::Error::success();
+}
+
+/// The embedding's rows become the residual streams of all windows.
+llvm::Error Calibration::startWindows() {
+  WeightSources files;
+  auto embedding = files.open(model->weight("embedding"), /*asRow=*/false);
+  if (!embedding)
+    return embedding.takeError();
+  for (int64_t w = 0; w < tokens.count(); ++w)
+    for (std::vector<Window> *windows : {&reference, &quantized}) {
+      windows->push_back(model->makeWindow(tokens.length));
+      for (int64_t t = 0; t < tokens.length; ++t)
+        readRow(*embedding, tokens.window(w)[t],
+                model->residual(windows->back(), t));
+    }
+  // The rope tables are the same for all layers.
+  const StagedModel::Stage &rope = model->layers().back().stages->front();
+  PackedLayer none;
+  model->run(rope, none, reference);
+  model->run(rope, none, quantized);
+  return llvm::Error::success();
+}
+
+llvm::Error Calibration::run() {
+  dense = denseKernels();
+  if (!dense)
+    return llvm::createStringError("calibration runs the model, and this "
+                                   "machine has no AVX2");
+  auto read = readWindows(module, options.text, model->vocab(),
+                          model->windowLength(), options.windows);
+  if (!read)
+    return read.takeError();
+  tokens = std::move(*read);
+  result.windows = tokens.count();
+  result.length = tokens.length;
+  if (llvm::Error error = openFile())
+    return error;
+  uint64_t total = 0;
+  for (auto weight : module.getOps<spark::WeightOp>())
+    if (weight.getGrid())
+      total += weight.getSource().getBytes();
+  progress =
+      std::make_unique<Progress>("calibrating", total, options.quiet);
+  if (llvm::Error error = startWindows())
+    return error;
+  for (size_t i = 0; i < model->layers().size(); ++i)
+    if (llvm::Error error = runLayer(i))
+      return error;
+  progress->finish();
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// A layer
+//===----------------------------------------------------------------------===//
+
+llvm::Error Calibration::runLayer(size_t index) {
+  const StagedModel::Layer &layer = model->layers()[index];
+  const bool head = index + 1 == model->layers().size();
+  auto floats = model->pack(layer, /*vectorsOnly=*/head);
+  if (!floats)
+    return floats.takeError();
+  auto packed = model->pack(layer, /*vectorsOnly=*/head);
+  if (!packed)
+    return packed.takeError();
+  for (std::vector<Window> *windows : {&reference, &quantized})
+    for (Window &window : *windows)
+      model->clearCache(window);
+  for (const StagedModel::Stage &stage : *layer.stages) {
+    // Of the head the rope tables have been made, and nobody wants logits.
+    if (head && !stage.tap)
+      continue;
+    model->run(stage, *floats, reference);
+    model->run(stage, *packed, quantized);
+    if (!stage.tap)
+      continue;
+    if (llvm::Error error = quantize(index, stage, *packed))
+      return error;
+    if (interrupt.interrupted())
+      return importError(
+          options.codes, "interrupted; the same command goes on from this "
+                         "file, which holds " +
+                             Twine(result.file->size()) + " matrices");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<Moments>
+Calibration::collect(const StagedModel::Stage &stage, StringRef reader) {
+  const int64_t cols = stage.tap->cols;
+  const int64_t residuals = stage.addsToResidual ? model->hidden() : 0;
+  Moments moments(cols, residuals);
+  const int64_t each = tokens.length;
+  const int64_t atOnce = std::max<int64_t>(1, kChunk / (each * cols));
+  std::vector<float> x, y, r;
+  for (int64_t w = 0; w < tokens.count(); w += atOnce) {
+    const int64_t n = std::min(atOnce, tokens.count() - w);
+    x.resize(n * each * cols);
+    y.resize(n * each * cols);
+    r.resize(n * each * residuals);
+    llvm::parallelFor(0, n, [&](size_t i) {
+      Window &own = quantized[w + i], &other = reference[w + i];
+      model->read(*stage.tap, own, &x[i * each * cols]);
+      model->read(*stage.tap, other, &y[i * each * cols]);
+      for (int64_t t = 0; residuals && t < each; ++t)
+        for (int64_t c = 0; c < residuals; ++c)
+          r[(i * each + t) * residuals + c] =
+              model->residual(other, t)[c] - model->residual(own, t)[c];
+    });
+    moments.add(*dense, x.data(), y.data(), residuals ? r.data() : nullptr,
+                n * each);
+  }
+  moments.finish();
+  if (!moments.isFinite())
+    return importError(options.text,
+                       "gives activations that are no finite numbers, at the "
+                       "input of " +
+                           reader);
+  return moments;
+}
+
+llvm::Error Calibration::quantize(size_t index,
+                                  const StagedModel::Stage &stage,
+                                  PackedLayer &packed) {
+  const bool head = index + 1 == model->layers().size();
+  std::vector<std::string> readers;
+  for (const std::string &name : stage.readers)
+    readers.push_back(head ? name : ("layers." + Twine(index) + "." + name).str());
+  if (llvm::any_of(readers,
+                   [&](const std::string &name) { return !isDone(name); })) {
+    auto moments = collect(stage, readers.front());
+    if (!moments)
+      return moments.takeError();
+    ErrorFactor factor;
+    bool regular = ErrorFactor::of(*dense, moments->second, moments->cols,
+                                   kDamp, factor);
+    for (const std::string &name : readers)
+      if (!isDone(name))
+        if (llvm::Error error = quantizeMatrix(name, *moments,
+                                               regular ? &factor : nullptr))
+          return error;
+  }
+  for (const std::string &name : readers) {
+    if (spark::WeightOp weight = target(name); weight && weight.getGrid())
+      progress->advance(weight.getSource().getBytes());
+    adopt(name);
+  }
+  // The head's matrix is not packed: nothing comes after it.
+  if (head)
+    return llvm::Error::success();
+  return model->repack(model->layers()[index], packed, readers);
+}
+
+llvm::Error Calibration::note(StringRef name, const Twine &why) {
+  result.notes.push_back((name + ": " + why + "; it is rounded to nearest").str());
+  return result.file->append({name.str(), "", 0, 0, 0}, {});
+}
+
+llvm::Error Calibration::quantizeMatrix(StringRef name, const Moments &moments,
+                                        const ErrorFactor *factor) {
+  spark::WeightOp weight = target(name);
+  progress->setItem(weight.getSymName());
+  const GridSpec grid = gridOf(weight.getGrid());
+  if (grid.form != ScaleForm::Zero)
+    return note(weight.getSymName(), "grids of GGUF are not calibrated");
+  if (moments.cols % grid.group)
+    return note(weight.getSymName(),
+                "rows of " + Twine(moments.cols) +
+                    " weights are no whole groups of " + Twine(grid.group));
+  if (!factor)
+    return note(weight.getSymName(),
+                "the inputs' second moments are singular");
+  WeightSources files;
+  auto source = files.open(model->weight(name), /*asRow=*/false);
+  if (!source)
+    return source.takeError();
+  const int64_t cols = moments.cols;
+  const int64_t atOnce = std::max<int64_t>(64, kChunk / cols / 64 * 64);
+  std::vector<float> rows;
+  std::vector<uint8_t> bytes;
+  QuantizeStats stats;
+  for (int64_t first = 0; first < source->rows; first += atOnce) {
+    const int64_t n = std::min(atOnce, source->rows - first);
+    rows.resize(n * cols);
+    llvm::parallelFor(0, n, [&](size_t i) {
+      readRow(*source, first + i, &rows[i * cols]);
+    });
+    if (llvm::any_of(rows, [](float w) { return !std::isfinite(w); }))
+      return importError(source->file, "tensor '" + source->name +
+                                           "': holds weights that are no "
+                                           "finite numbers");
+    std::vector<float> aim =
+        aimOf(*dense, rows.data(), first, n, moments, *factor);
+    Rounded rounded = roundRows(*dense, aim.data(), n, grid, *factor);
+    for (int64_t r = 0; r < n; ++r)
+      for (int64_t c = 0; c < cols; ++c) {
+        double w = rows[r * cols + c], e = rounded.value(r, c) - w;
+        stats.signal += w * w;
+        stats.noise += e * e;
+      }
+    std::vector<uint8_t> blocks = rounded.blocks();
+    bytes.insert(bytes.end(), blocks.begin(), blocks.end());
+  }
+  return result.file->append({weight.getSymName().str(),
+                              codeFormatOf(grid).name, stats.sqnr(), 0, 0},
+                             bytes);
+}
+
+void Calibration::adopt(StringRef name) {
+  spark::WeightOp weight = target(name);
+  if (!weight)
+    return;
+  const CodeFile::Record *record = result.file->find(weight.getSymName());
+  if (!record || record->dtype.empty())
+    return;
+  auto source = spark::SourceAttr::get(
+      module.getContext(),
+      StringAttr::get(module.getContext(), result.file->path()), record->dtype,
+      record->offset, record->bytes, /*group=*/0, /*parts=*/nullptr);
+  weight.setSourceAttr(source);
+  if (name != "embedding")
+    model->setSource(name, source);
+}
+
+llvm::Expected<Calibrated>
+sparkc::calibrate(ModuleOp module, StagedModel &model,
+                  const CalibrationOptions &options) {
+  Calibration calibration(module, model, options);
+  if (llvm::Error error = calibration.run())
+    return error;
+  return std::move(calibration.result);
+}

@@ -1,0 +1,57 @@
+//===- RunPasses.h - Passes, and their first error as a line ----*- C++ -*-===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPARKC_TOOLS_SPARKC_RUNPASSES_H
+#define SPARKC_TOOLS_SPARKC_RUNPASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
+#include <string>
+
+namespace sparkc {
+
+/// Collects the first error that passes report, as one line.
+class ErrorCollector {
+public:
+  ErrorCollector(mlir::MLIRContext &context)
+      : handler(&context, [this](mlir::Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error &&
+              text.empty()) {
+            llvm::raw_string_ostream os(text);
+            if (!llvm::isa<mlir::UnknownLoc>(diagnostic.getLocation()))
+              os << diagnostic.getLocation() << ": ";
+            os << diagnostic;
+          }
+          return mlir::success();
+        }) {}
+  llvm::Error take(llvm::StringRef what) {
+    return llvm::createStringError(llvm::Twine(what) + ": " +
+                                   (text.empty() ? "failed" : text));
+  }
+
+private:
+  std::string text;
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+/// Runs the passes that `build` adds; an error starts with `what`.
+inline llvm::Error
+runPasses(mlir::ModuleOp module, llvm::StringRef what,
+          llvm::function_ref<void(mlir::OpPassManager &)> build) {
+  ErrorCollector errors(*module.getContext());
+  mlir::PassManager pm(module.getContext());
+  build(pm);
+  if (mlir::failed(pm.run(module)))
+    return errors.take(what);
+  return llvm::Error::success();
+}
+
+} // namespace sparkc
+
+#endif // SPARKC_TOOLS_SPARKC_RUNPASSES_H
