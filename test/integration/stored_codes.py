@@ -117,10 +117,8 @@ def make(folder, kind, group, parts=PARTS_OF_LAYER, extreme=False, shape=SHAPE, 
         else:
             found = rounded(weights, group)
         stem = name.removesuffix(".weight")
-        layer, part = stem.split(".")[2], stem.split(".")[-1]
-        logical = f"layers.{layer}.{part}" if layer.isdigit() else part
-        if stem == "lm_head":
-            logical = stem
+        pieces = stem.split(".")
+        logical = stem if stem == "lm_head" else f"layers.{pieces[2]}.{pieces[-1]}"
         want[logical] = values(*found)
         for suffix, tensor in pack(kind, *found).items():
             tensors[f"{stem}.{suffix}"] = tensor
