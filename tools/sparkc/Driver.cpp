@@ -368,13 +368,7 @@ llvm::Error Compilation::generateCode() {
       copy = module->clone();
     ModuleOp code = copy ? *copy : *module;
     if (llvm::Error error = runPipeline(code, "codegen", [&](OpPassManager &pm) {
-          CodegenPipelineOptions codegen;
-          codegen.isa = isaName(target.isa).str();
-          const StreamPrefetch prefetch = streamPrefetch(target.cpu);
-          codegen.ahead = prefetch.ahead;
-          codegen.once = prefetch.once;
-          codegen.sanitizeThread = options.sanitizeThread;
-          buildCodegenPipeline(pm, codegen);
+          buildCodegenFor(target, pm, options.sanitizeThread);
         }))
       return error;
     if (!target.prefix.empty())

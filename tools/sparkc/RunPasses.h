@@ -7,9 +7,12 @@
 #ifndef SPARKC_TOOLS_SPARKC_RUNPASSES_H
 #define SPARKC_TOOLS_SPARKC_RUNPASSES_H
 
+#include "codegen/microkernels/Kernels.h"
+#include "codegen/object/Target.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/Pipelines.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
@@ -50,6 +53,18 @@ runPasses(mlir::ModuleOp module, llvm::StringRef what,
   if (mlir::failed(pm.run(module)))
     return errors.take(what);
   return llvm::Error::success();
+}
+
+/// Adds the passes from the step stage to code for `target`.
+inline void buildCodegenFor(const TargetSpec &target, mlir::OpPassManager &pm,
+                            bool sanitizeThread = false) {
+  CodegenPipelineOptions codegen;
+  codegen.isa = isaName(target.isa).str();
+  const StreamPrefetch prefetch = streamPrefetch(target.cpu);
+  codegen.ahead = prefetch.ahead;
+  codegen.once = prefetch.once;
+  codegen.sanitizeThread = sanitizeThread;
+  buildCodegenPipeline(pm, codegen);
 }
 
 } // namespace sparkc

@@ -194,10 +194,7 @@ llvm::Error StagedModel::loadCode() {
     names.push_back("sparkc_" + func.getSymName().str());
   if (llvm::Error error =
           runPasses(*code, "calibration: codegen", [&](OpPassManager &pm) {
-            CodegenPipelineOptions codegen;
-            codegen.isa = isaName(target->isa).str();
-            codegen.ahead = prefetchDistance(target->cpu);
-            buildCodegenPipeline(pm, codegen);
+            buildCodegenFor(*target, pm);
           }))
     return error;
   for (Operation &op : llvm::make_early_inc_range(*code->getBody()))
