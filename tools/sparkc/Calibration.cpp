@@ -25,6 +25,9 @@ using namespace sparkc;
 static constexpr int64_t kChunk = 16 << 20;
 /// The share of the mean second moment that is added to the diagonal.
 static constexpr float kDamp = 0.01f;
+/// How much of the aim's corrections is taken. On spark-tiny and 16 windows both
+/// made the KL worse: 0.0061 without, 0.0062 with drift, 0.0068 with both.
+static constexpr float kDriftShare = 0, kLackShare = 0;
 
 namespace {
 
@@ -299,7 +302,8 @@ llvm::Error Calibration::quantizeMatrix(StringRef name, const Moments &moments,
                                            "': holds weights that are no "
                                            "finite numbers");
     std::vector<float> aim =
-        aimOf(*dense, rows.data(), first, n, moments, *factor);
+        aimOf(*dense, rows.data(), first, n, moments, *factor, kDriftShare,
+              kLackShare);
     Rounded rounded = roundRows(*dense, aim.data(), n, grid, *factor);
     for (int64_t r = 0; r < n; ++r)
       for (int64_t c = 0; c < cols; ++c) {
