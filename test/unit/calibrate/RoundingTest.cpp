@@ -147,9 +147,14 @@ TEST(Rounding, BlocksReadBack) {
     const BlockFormat &format = codeFormatOf(grid);
     const int64_t row = 128 / format.block * format.bytes;
     ASSERT_EQ(int64_t(bytes.size()), 5 * row);
+    SourceMatrix source;
+    source.data = bytes.data();
+    source.type = format.type;
+    source.rows = 5;
+    source.cols = 128;
     std::vector<float> values(128);
     for (int64_t r = 0; r < 5; ++r) {
-      readBlockRow(format, &bytes[r * row], 128, values.data());
+      readBlockRow(source, r, values.data());
       for (int64_t c = 0; c < 128; ++c)
         ASSERT_EQ(values[c], rounded.value(r, c));
     }
