@@ -22,6 +22,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <cpuid.h>
 #include <dlfcn.h>
 #include <string>
 
@@ -58,7 +59,8 @@ inline std::string messageOf(llvm::Error error) {
   return llvm::toString(std::move(error));
 }
 
-/// Whether this host can run code of \p spec.
+/// Whether this host can run code of \p spec; whether tiles are permitted is
+/// another question (Machine.h).
 inline bool hostRuns(const TargetSpec &spec) {
   __builtin_cpu_init();
   bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -77,6 +79,11 @@ inline bool hostRuns(const TargetSpec &spec) {
     return v4;
   case SPARKC_ISA_AVX512VNNI:
     return v4 && __builtin_cpu_supports("avx512vnni");
+  case SPARKC_ISA_AMX: {
+    uint32_t a, b, c, d; // leaf 7: AMX-TILE
+    return v4 && __builtin_cpu_supports("avx512vnni") &&
+           __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 24 & 1);
+  }
   default:
     return false;
   }
