@@ -56,7 +56,7 @@ struct BlockCodes {
   uint8_t codes[kMaxBlock];
   uint16_t scale;          ///< float16: of the block
   uint16_t minimum;        ///< float16: of the block (forms with minima)
-  uint8_t zero;            ///< of grids with zero points that are not symmetric
+  uint8_t zero;            ///< of the block (form Zero)
   uint8_t subScales[16];   ///< of each group (two-level forms)
   uint8_t subMinima[16];
 };

@@ -30,8 +30,7 @@ void sparkc::putBlock(const BlockFormat &format, const PackedMatrix &m,
   for (int64_t g = 0; g < columns / m.group; ++g) {
     int64_t at = kTileRows * (firstGroup + g) + lane;
     if (form == ScaleForm::Zero)
-      codes.zeros[at] =
-          format.grid.symmetric ? 1 << (format.grid.bits - 1) : block.zero;
+      codes.zeros[at] = block.zero;
     if (isSuper(form))
       codes.subScales[at] = block.subScales[g];
     if (form == ScaleForm::SuperMinimum)

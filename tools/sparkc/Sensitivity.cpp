@@ -86,27 +86,13 @@ static std::string ruleName(const StagedModel &model, StringRef weight) {
   return weight == "embedding" ? "lm_head" : weight.str();
 }
 
-/// The source weights of a pack as [rows, cols] matrices.
-static llvm::Expected<std::vector<SourceMatrix>>
-sourcesOf(const StagedModel &model, step::PackOp pack) {
-  WeightSources files;
-  std::vector<SourceMatrix> sources;
-  for (auto name : pack.getWeights().getAsRange<FlatSymbolRefAttr>()) {
-    auto source = files.open(model.weight(name.getValue()), /*asRow=*/false);
-    if (!source)
-      return source.takeError();
-    sources.push_back(*source);
-  }
-  return sources;
-}
-
 /// Rounds each weight of a pack to nearest; `values`, one a weight, get what
 /// the codes stand for.
 llvm::Error Measurement::roundUnit(step::PackOp pack,
                                    const WeightScheme &scheme,
                                    QuantizeStats &stats,
                                    std::vector<float> *values) {
-  auto sources = sourcesOf(model, pack);
+  auto sources = model.sourcesOf(pack);
   if (!sources)
     return sources.takeError();
   for (auto [i, source] : llvm::enumerate(*sources)) {
@@ -267,7 +253,7 @@ llvm::Error Measurement::probe(const Unit &unit, PackedLayer &packed) {
           roundUnit(pack, llvm::cantFail(WeightScheme::parse(kProbe)),
                     stats, values.data()))
     return error;
-  auto sources = sourcesOf(model, pack);
+  auto sources = model.sourcesOf(pack);
   if (!sources)
     return sources.takeError();
   for (auto [source, rounded] : llvm::zip_equal(*sources, values)) {
@@ -291,11 +277,7 @@ llvm::Error Measurement::runLayer(const StagedModel::Layer &layer) {
       return error;
     probes.push_back(reference);
     pass(layer, *packed, probes.back());
-    auto floats = sourcesOf(model, unit.pack);
-    if (!floats)
-      return floats.takeError();
-    if (llvm::Error error =
-            model.packOne(unit.pack, layer, *floats, *packed))
+    if (llvm::Error error = model.packOwn(unit.pack, layer, *packed))
       return error;
   }
   pass(layer, *packed, reference);

@@ -250,8 +250,8 @@ llvm::Error StagedModel::packOne(step::PackOp op, const Layer &layer,
                          });
 }
 
-llvm::Error StagedModel::packOwn(step::PackOp op, const Layer &layer,
-                                 PackedLayer &packed) const {
+llvm::Expected<std::vector<SourceMatrix>>
+StagedModel::sourcesOf(step::PackOp op) const {
   WeightSources files;
   std::vector<SourceMatrix> sources;
   for (auto name : op.getWeights().getAsRange<FlatSymbolRefAttr>()) {
@@ -260,7 +260,15 @@ llvm::Error StagedModel::packOwn(step::PackOp op, const Layer &layer,
       return source.takeError();
     sources.push_back(*source);
   }
-  return packOne(op, layer, sources, packed);
+  return sources;
+}
+
+llvm::Error StagedModel::packOwn(step::PackOp op, const Layer &layer,
+                                 PackedLayer &packed) const {
+  auto sources = sourcesOf(op);
+  if (!sources)
+    return sources.takeError();
+  return packOne(op, layer, *sources, packed);
 }
 
 llvm::Expected<PackedLayer> StagedModel::pack(const Layer &layer,

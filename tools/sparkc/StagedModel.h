@@ -103,7 +103,12 @@ public:
   llvm::Error repack(const Layer &layer, PackedLayer &packed,
                      llvm::ArrayRef<std::string> names) const;
 
-  /// Packs one matrix of a layer from `sources`, one for each of its weights.
+  /// The sources of a pack's weights, in their order.
+  llvm::Expected<std::vector<SourceMatrix>> sourcesOf(step::PackOp op) const;
+  /// Packs one matrix of a layer from the sources of its weights.
+  llvm::Error packOwn(step::PackOp op, const Layer &layer,
+                      PackedLayer &packed) const;
+  /// The same from `sources`, one for each of its weights.
   llvm::Error packOne(step::PackOp op, const Layer &layer,
                       llvm::ArrayRef<SourceMatrix> sources,
                       PackedLayer &packed) const;
@@ -121,8 +126,6 @@ private:
   llvm::Error plan();
   llvm::Error planStage(step::FuncOp func, Stage &stage);
   llvm::Error loadCode();
-  llvm::Error packOwn(step::PackOp op, const Layer &layer,
-                      PackedLayer &packed) const;
   int64_t placeOf(step::PackOp op, const Layer &layer) const;
 
   /// The schedule, which says where all lies.
