@@ -10,6 +10,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -44,14 +45,21 @@ def main():
             failures.check(refused.returncode == 1 and not refused.stdout
                            and refused.stderr.startswith("amx-check: error: this machine has no AMX"),
                            f"without AMX: {refused.stderr.strip()}")
-        result = subprocess.run([*run, "--no-bench", *([] if real else ["--emulate"])],
-                                capture_output=True, text=True)
+        run += ["--rounds", "0", *([] if real else ["--emulate"])]
+        stopped = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        stopped.stderr.readline()  # the first check is through
+        stopped.send_signal(signal.SIGTERM)
+        output, _ = stopped.communicate()
+        failures.check(stopped.returncode == 1 and json.loads(output)["complete"] is False
+                       and len(json.loads(output)["checks"]) >= 1,
+                       f"stopped: status {stopped.returncode}, {output}")
+        result = subprocess.run(run, capture_output=True, text=True)
         try:
             report = json.loads(result.stdout)
         except json.JSONDecodeError as error:
             sys.exit(f"FAILED not JSON: {error}\n{result.stdout}\n{result.stderr}")
         checks = report["checks"]
-        failures.check(result.returncode == 0 and report["failed"] == 0
+        failures.check(result.returncode == 0 and report["failed"] == 0 and report["complete"]
                        and report["emulated"] != real, f"its report: {report['failed']} failed")
         failures.check(len(checks) >= 20 and all(checks.values()),
                        f"{len(checks)} checks: {[n for n, ok in checks.items() if not ok]} do not hold")
