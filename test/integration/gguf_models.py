@@ -18,10 +18,8 @@ real      perplexity of a file that llama.cpp wrote is llama.cpp's
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
-import ctypes
 import json
 import pathlib
-import random
 import sys
 
 import numpy as np
@@ -29,6 +27,7 @@ import numpy as np
 import gguf
 import quantized
 import random_models
+import tokenizer
 from dequantize import stored_name
 from harness import (BIN, HERE, SPARK_TINY, compile_model, expect_error, read_model,
                      run_logits, run_parts, tool)
@@ -164,68 +163,21 @@ def isas(failures, folder):
 
 
 #--- Text ---------------------------------------------------------------------
-class Text:
-    """The tokenizer of a compiled model, by ctypes."""
-
-    def __init__(self, so):
-        self.lib = ctypes.CDLL(str(BIN.parent / "lib" / "libsparkc.so"))
-        self.model = ctypes.c_void_p()
-        if self.lib.sparkc_open(str(so).encode(), None, None, ctypes.byref(self.model), None):
-            sys.exit(f"FAILED cannot open {so}")
-
-    def ids(self, text, flags):
-        data = text if isinstance(text, bytes) else text.encode()
-        out = (ctypes.c_int32 * (len(data) * 3 + 16))()
-        n = ctypes.c_size_t()
-        if self.lib.sparkc_tokenize(self.model, data, ctypes.c_size_t(len(data)),
-                                    ctypes.c_uint32(flags), out, ctypes.c_size_t(len(out)),
-                                    ctypes.byref(n), None):
-            sys.exit(f"FAILED cannot tokenize {data!r}")
-        return list(out[:n.value])
-
-    def info(self):
-        class Info(ctypes.Structure):
-            _fields_ = [("struct_size", ctypes.c_size_t), ("n_tokens", ctypes.c_uint32),
-                        ("bos", ctypes.c_int32), ("eos", ctypes.c_int32 * 8),
-                        ("n_eos", ctypes.c_uint32), ("adds_bos", ctypes.c_uint32),
-                        ("temperature", ctypes.c_double), ("top_p", ctypes.c_double),
-                        ("top_k", ctypes.c_uint32), ("reserved", ctypes.c_uint32),
-                        ("chat_template", ctypes.c_char_p)]
-        info = Info(struct_size=ctypes.sizeof(Info))
-        if self.lib.sparkc_text_info_get(self.model, ctypes.byref(info), None):
-            sys.exit("FAILED no text info")
-        return {"tokens": info.n_tokens, "bos": info.bos, "eos": list(info.eos[:info.n_eos]),
-                "adds_bos": info.adds_bos, "chat_template": info.chat_template}
-
-
-def lines():
-    """Code, CJK, emoji, digits, white space, markup, invalid UTF-8."""
-    rng = random.Random(3)
-    pieces = ["The ", "captain", "'s", " ship", "  ", "\t", "\n", "\r\n", " \n ", "1234567", "３７",
-              "x += 1;", "if (a<b) {", "}", "def f(self):", "你好", "世界", "ひらがな", "カタカナ", "한국어",
-              "🙂", "👩‍👩‍👧", "é", "e\u0301", "Ω", "…", "—", "«", "$", "€", "^^", "\u3000", "\u00a0", "ﬁ",
-              "<think>", "</think>", "<|User|>", "<｜end▁of▁sentence｜>", "<|Us", "\u0000", "ａｂ"]
-    for _ in range(600):
-        yield "".join(rng.choice(pieces) for _ in range(rng.randint(1, 12)))
-    for _ in range(100):
-        yield bytes(rng.randrange(256) for _ in range(rng.randint(1, 30)))
-    yield from (SPARK_TINY / "valid_dev.txt").read_text().splitlines()[:300]
-
-
 def text(failures, folder):
-    from_gguf = Text(compile_model(REAL, folder / "g.so", "--quiet"))
-    from_json = Text(compile_model(SPARK_TINY, folder / "j.so", "--quiet"))
-    different = [l for l in lines() for flags in (0, 1, 2, 3)
+    from_gguf = tokenizer.Text(compile_model(REAL, folder / "g.so", "--quiet"))
+    from_json = tokenizer.Text(compile_model(SPARK_TINY, folder / "j.so", "--quiet"))
+    rows = [line for kind in tokenizer.lines().values() for line in kind]
+    different = [l for l in rows for flags in (0, 1, 2, 3)
                  if from_gguf.ids(l, flags) != from_json.ids(l, flags)]
-    failures.check(not different, f"ids of 1000 lines{': not ' + repr(different[:2]) if different else ''}")
+    failures.check(not different, f"ids of {len(rows)} lines{': not ' + repr(different[:2]) if different else ''}")
     a, b = from_gguf.info(), from_json.info()
     failures.check(a == b and a["chat_template"] and a["eos"] == [1], f"what is known of the text: {a}")
     # The keys alone decide whether a text gets a BOS.
     keys, tensors = gguf.read(REAL)
     keys["tokenizer.ggml.add_bos_token"] = True
     gguf.write(folder / "bos.gguf", retyped(keys), tensors)
-    bos = Text(compile_model(folder / "bos.gguf", folder / "b.so", "--quiet"))
-    failures.check(bos.ids("a", 1) == [0] + from_json.ids("a", 0), "add_bos_token")
+    bos = tokenizer.Text(compile_model(folder / "bos.gguf", folder / "b.so", "--quiet"))
+    failures.check(bos.ids(b"a", 1) == [0] + from_json.ids(b"a", 0), "add_bos_token")
 
 
 def retyped(keys):
