@@ -44,12 +44,16 @@ private:
   WeightOp weight(FlatSymbolRefAttr name) {
     return symbols.lookup<WeightOp>(name.getAttr());
   }
-  /// Appends to what is done to a weight.
+  /// Adds to what is done to a weight. What concerns rows stands in front, as it
+  /// is done first.
   void transform(WeightOp weight, Attribute step) {
     SmallVector<Attribute> steps;
     if (ArrayAttr old = weight.getTransformsAttr())
       llvm::append_range(steps, old);
-    steps.push_back(step);
+    steps.insert(isa<RotateOutAttr>(step)
+                     ? steps.end()
+                     : llvm::find_if(steps, llvm::IsaPred<RotateOutAttr>),
+                 step);
     weight.setTransformsAttr(ArrayAttr::get(context, steps));
   }
   Attribute rotateStreamIn(Value x) {
