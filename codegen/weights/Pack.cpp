@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/weights/Pack.h"
+#include "codegen/weights/BadWeight.h"
 #include "codegen/weights/BlockFormat.h"
 #include "codegen/weights/Half.h"
-#include "llvm/ADT/Twine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Parallel.h"
 #include <algorithm>
@@ -238,18 +238,14 @@ static std::string badWeight(const PackedMatrix &matrix, int64_t tile,
     if (at.isPadding())
       continue;
     const SourceMatrix &source = sources[at.weight];
+    if (std::string text = badStoredWeight(source, at.row); !text.empty())
+      return text;
     readRow(source, at.row, values.data());
     for (int64_t c = 0; c < matrix.cols; ++c) {
       float value = values[c];
-      if (std::isfinite(narrow ? floatFromBF16(bf16FromFloat(value)) : value))
-        continue;
-      const char *what = std::isnan(value)   ? "NaN"
-                         : std::isinf(value) ? "infinity"
-                                             : "too large for bfloat16";
-      return (describe(source) + ": weight at row " +
-              llvm::Twine(at.row) + ", column " + llvm::Twine(c) + " is " +
-              what)
-          .str();
+      if (!std::isfinite(narrow ? floatFromBF16(bf16FromFloat(value)) : value))
+        return badWeightText(source, at.row, c, value,
+                             "too large for bfloat16");
     }
   }
   llvm_unreachable("a packed weight that no source has");

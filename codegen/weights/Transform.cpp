@@ -10,10 +10,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/weights/BadWeight.h"
 #include "codegen/weights/PackPlan.h"
 #include "codegen/weights/Rotation.h"
 #include "llvm/Support/Parallel.h"
 #include <algorithm>
+#include <cmath>
 
 using namespace mlir;
 using namespace sparkc;
@@ -50,12 +52,21 @@ static void rotateColumns(const Rotation &rotation, int64_t first,
 }
 
 /// Reads all of a matrix, whose file can forget it then.
-static std::shared_ptr<std::vector<float>> readAll(const SourceMatrix &matrix) {
+static llvm::Expected<std::shared_ptr<std::vector<float>>>
+readAll(const SourceMatrix &matrix) {
   auto values =
       std::make_shared<std::vector<float>>(matrix.rows * matrix.cols);
+  std::vector<std::string> errors(matrix.rows);
   llvm::parallelFor(0, matrix.rows, [&](size_t row) {
-    readRow(matrix, row, &(*values)[row * matrix.cols]);
+    float *out = &(*values)[row * matrix.cols];
+    readRow(matrix, row, out);
+    if (!std::all_of(out, out + matrix.cols,
+                     [](float w) { return std::isfinite(w); }))
+      errors[row] = badStoredWeight(matrix, row);
   });
+  for (const std::string &error : errors)
+    if (!error.empty())
+      return llvm::createStringError(error);
   if (matrix.release)
     matrix.release(matrix.data,
                    matrix.rows * sourceRowBytes(matrix.type, matrix.cols));
@@ -78,6 +89,8 @@ llvm::Error WeightSources::transform(spark::WeightOp weight,
       auto source = openStored(norm, /*asRow=*/true);
       if (!source)
         return source.takeError();
+      if (std::string text = badStoredWeight(*source, 0); !text.empty())
+        return llvm::createStringError(text);
       std::vector<float> factors(cols);
       readRow(*source, 0, factors.data());
       rowSteps.push_back([factors = std::move(factors)](double *row) {
@@ -101,7 +114,10 @@ llvm::Error WeightSources::transform(spark::WeightOp weight,
   if (columnSteps.empty())
     return llvm::Error::success();
 
-  auto values = readAll(matrix);
+  auto read = readAll(matrix);
+  if (!read)
+    return read.takeError();
+  std::shared_ptr<std::vector<float>> values = std::move(*read);
   for (spark::RotateOutAttr out : columnSteps)
     rotateColumns(Rotation(out.getSize(), out.getSeed()), out.getFirst(),
                   matrix.rows, cols, *values);

@@ -189,6 +189,16 @@ def errors(failures, folder):
     gguf.make(mixed, shape, lambda name: "Q4_0" if name.endswith("down_proj") else "BF16")
     refused("one matrix of codes", mixed, "--rotate", "--weights", "q4",
             names=[mixed, "layers.0.down_proj", "codes (Q4_0)"])
+    # Of weights that are no numbers the place is said, not where a rotation took them.
+    for name, row in (("self_attn.out_proj", 3), ("mlp.up_proj", 3),
+                      ("post_attention_layernorm", 0)):
+        def poison(tensors):
+            array = tensors[f"model.layers.0.{name}.weight"][1]
+            array.reshape(-1, array.shape[-1])[row, 5] = np.nan
+        bad, _ = small_model(folder / name, poison)
+        for scheme in ("q4:g32", "f32"):
+            refused(f"a NaN in {name}", bad, "--rotate", "--weights", scheme,
+                    names=["layers.0." + name.split(".")[-1], f"row {row}, column 5 is NaN"])
     refused("seed 0", SPARK_TINY, "--rotate=0", names=["--rotate"])
     refused("no seed", SPARK_TINY, "--rotate=much", names=["--rotate"])
     text = folder / "spark.mlir"
