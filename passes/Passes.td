@@ -247,6 +247,60 @@ def SparkQuantize : Pass<"spark-quantize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::sparkc::spark::SparkDialect"];
 }
 
+def SparkRotate : Pass<"spark-rotate", "::mlir::ModuleOp"> {
+  let summary = "Rotates the residual stream and the heads, within the weights";
+  let description = [{
+    Outliers among weights and activations cost a grid its precision; a rotation
+    spreads them. Here x is the residual stream, R an orthogonal matrix of its
+    size, Q one of head_dim for each layer (`#spark.rotate_in` says which), and W
+    matrices as [out, in]:
+
+    | weight | becomes |
+    |---|---|
+    | embedding E | E R: the stream is x R |
+    | norms w | ones, since x R has the root mean square of x |
+    | readers of a norm: q/k/v, gate, up, head | W diag(w) R |
+    | writers to the stream: out_proj, down_proj | Rᵀ W |
+    | rows of V, head by head | Qᵀ W: values are v Q |
+    | columns of out_proj, head by head | W Q |
+
+    So every linear but down_proj reads rotated inputs, and the logits are those
+    of before, to rounding. The function does not change: the weights are
+    transformed when they are read. A tied head becomes a weight of its own,
+    `@lm_head`.
+
+    Weights that are codes in their file are refused, and so is a residual stream
+    that anything but norms, layers and residual additions meets; the pass runs
+    before anything is fused.
+
+    ```mlir
+    spark.weight @norm : tensor<8xbf16> from <"a", BF16, offset = 0, bytes = 16>
+    spark.weight @gate_proj : tensor<16x8xbf16>
+      from <"a", BF16, offset = 16, bytes = 256>
+    spark.weight @down_proj : tensor<8x16xbf16>
+      from <"a", BF16, offset = 272, bytes = 256>
+    ```
+
+    becomes
+
+    ```mlir
+    spark.weight @norm : tensor<8xbf16> from <"a", BF16, offset = 0, bytes = 16>
+      through [#spark.folded]
+    spark.weight @gate_proj : tensor<16x8xbf16>
+      from <"a", BF16, offset = 16, bytes = 256>
+      through [#spark.fold<@norm>, #spark.rotate_in<size = 8, seed = 1>]
+    spark.weight @down_proj : tensor<8x16xbf16>
+      from <"a", BF16, offset = 272, bytes = 256>
+      through [#spark.rotate_out<size = 8, seed = 1>]
+    ```
+  }];
+  let options = [
+    Option<"seed", "seed", "uint64_t", /*default=*/"1",
+           "Of the signs: the stream's; layer i takes seed + 1 + i">
+  ];
+  let dependentDialects = ["::sparkc::spark::SparkDialect"];
+}
+
 def SparkToStep : Pass<"spark-to-step", "::mlir::ModuleOp"> {
   let summary = "Schedules the fused model: phases, barriers, packs, slots";
   let description = [{

@@ -19,6 +19,11 @@ void sparkc::buildGraphPipeline(OpPassManager &pm,
                                 const GraphPipelineOptions &options) {
   // builtin, func, spark
   pm.addPass(createSparkCheckConfig());
+  if (options.rotate) {
+    SparkRotateOptions rotate;
+    rotate.seed = options.rotate;
+    pm.addPass(createSparkRotate(rotate));
+  }
   SparkQuantizeOptions quantize;
   quantize.scheme = options.scheme;
   quantize.rules = options.rules;

@@ -24,6 +24,10 @@ struct GraphPipelineOptions : mlir::PassPipelineOptions<GraphPipelineOptions> {
   Option<std::string> rules{
       *this, "rules", llvm::cl::desc("Exceptions: GLOB=SCHEME, by commas"),
       llvm::cl::init("")};
+  Option<uint64_t> rotate{
+      *this, "rotate",
+      llvm::cl::desc("Seed of rotations of weights; 0: there are none"),
+      llvm::cl::init(0)};
   Option<bool> keepCodes{
       *this, "keep-codes",
       llvm::cl::desc("Only rules change matrices that are codes in their file"),

@@ -8,6 +8,7 @@
 #include "codegen/weights/GridOf.h"
 #include "codegen/weights/WeightPolicy.h"
 #include "passes/Passes.h"
+#include "passes/TiedHead.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -123,24 +124,17 @@ void SparkQuantize::separateTiedHead() {
   SymbolTable symbols(module);
   module.walk([&](EmbedOp embed) {
     auto table = symbols.lookup<WeightOp>(embed.getWeightAttr().getAttr());
-    module.walk([&](LinearOp linear) {
-      if (!table || linear.getWeightAttr() != embed.getWeightAttr() ||
-          linear->getParentOfType<LayerOp>())
-        return;
+    for (LinearOp linear : tiedHeads(embed)) {
       linears[table.getSymNameAttr()] = "lm_head";
       WeightScheme head = schemeFor(table, "lm_head");
       WeightScheme rows = fallback && fallback->kind != WeightScheme::Grid
                               ? *fallback
                               : storedScheme(table.getSource());
       if (head == rows)
-        return;
-      OpBuilder b(table);
-      b.setInsertionPointAfter(llvm::to_vector(module.getOps<WeightOp>()).back());
-      auto own = WeightOp::create(b, linear.getLoc(), "lm_head",
-                                  table.getType(), table.getSource());
+        continue;
       linears.erase(table.getSymNameAttr());
-      linear.setWeightAttr(FlatSymbolRefAttr::get(own.getSymNameAttr()));
-    });
+      untie(linear, table);
+    }
   });
 }
 
@@ -231,6 +225,11 @@ void SparkQuantize::runOnOperation() {
   if (!rules.empty() || (fallback && fallback->kind == WeightScheme::Grid))
     words = (keepCodes ? "stored codes, " : "") +
             (fallback ? policy.str() : "stored, " + rules);
+  if (words.empty())
+    words = "f32";
+  if (llvm::any_of(module.getOps<WeightOp>(),
+                   [](WeightOp w) { return bool(w.getTransforms()); }))
+    words += ", rotated";
   for (auto config : module.getOps<ConfigOp>())
-    config.setScheme(words.empty() ? "f32" : words);
+    config.setScheme(words);
 }

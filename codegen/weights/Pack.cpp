@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/weights/Pack.h"
+#include "codegen/weights/BadWeight.h"
 #include "codegen/weights/BlockFormat.h"
 #include "codegen/weights/Half.h"
-#include "llvm/ADT/Twine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Parallel.h"
 #include <algorithm>
@@ -39,7 +39,7 @@ template <typename T> static T load(const uint8_t *p) {
   return value;
 }
 
-void readRow(const SourceMatrix &source, int64_t row, float *out) {
+static void readStoredRow(const SourceMatrix &source, int64_t row, float *out) {
   if (blockFormat(source))
     return readBlockRow(source, row, out);
   const uint8_t *p = rowData(source, row);
@@ -60,7 +60,13 @@ void readRow(const SourceMatrix &source, int64_t row, float *out) {
   }
 }
 
-/// A row of blocks as a matrix of float32; the row of `values` is all it has.
+void readRow(const SourceMatrix &source, int64_t row, float *out) {
+  readStoredRow(source, row, out);
+  if (source.transform)
+    source.transform(out);
+}
+
+/// A row as a matrix of float32; the row of `values` is all it has.
 static SourceMatrix asFloats(const SourceMatrix &source, int64_t row,
                              std::vector<float> &values) {
   values.resize(source.cols);
@@ -139,7 +145,7 @@ void packFloatTile(const PackedMatrix &matrix, int64_t tile,
     SourceMatrix source = sources[at.weight];
     int64_t row = at.row;
     std::vector<float> values;
-    if (blockFormat(source))
+    if (blockFormat(source) || source.transform)
       source = asFloats(source, std::exchange(row, 0), values);
     (narrow ? scatterBF16 : scatterF32)(source, row, out + 4 * lane,
                                         tiledLayout ? kLineBytes : 4);
@@ -232,18 +238,14 @@ static std::string badWeight(const PackedMatrix &matrix, int64_t tile,
     if (at.isPadding())
       continue;
     const SourceMatrix &source = sources[at.weight];
+    if (std::string text = badStoredWeight(source, at.row); !text.empty())
+      return text;
     readRow(source, at.row, values.data());
     for (int64_t c = 0; c < matrix.cols; ++c) {
       float value = values[c];
-      if (std::isfinite(narrow ? floatFromBF16(bf16FromFloat(value)) : value))
-        continue;
-      const char *what = std::isnan(value)   ? "NaN"
-                         : std::isinf(value) ? "infinity"
-                                             : "too large for bfloat16";
-      return (describe(source) + ": weight at row " +
-              llvm::Twine(at.row) + ", column " + llvm::Twine(c) + " is " +
-              what)
-          .str();
+      if (!std::isfinite(narrow ? floatFromBF16(bf16FromFloat(value)) : value))
+        return badWeightText(source, at.row, c, value,
+                             "too large for bfloat16");
     }
   }
   llvm_unreachable("a packed weight that no source has");

@@ -17,6 +17,7 @@
 #include "codegen/weights/PackedLayout.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <functional>
+#include <memory>
 
 namespace sparkc {
 
@@ -53,6 +54,11 @@ struct SourceMatrix {
   /// Of transposed types: columns a scale, scales and zero points.
   int64_t group = 0;
   const uint8_t *scales = nullptr, *zeros = nullptr;
+  /// What is done to a row once it is read, [cols] floats; any thread calls it.
+  /// May be empty.
+  std::function<void(float *row)> transform = {};
+  /// What `data` lies in, where that is no mapped file.
+  std::shared_ptr<const void> owner = {};
 };
 
 /// "FILE: tensor 'NAME'", for errors.
@@ -60,12 +66,13 @@ std::string describe(const SourceMatrix &source);
 
 /// The bytes of row `row`; not of transposed types.
 const uint8_t *rowData(const SourceMatrix &source, int64_t row);
-/// Reads row `row` of `source` as float32 into out[0 .. cols).
+/// Reads row `row` of `source`, transformed, as float32 into out[0 .. cols).
 void readRow(const SourceMatrix &source, int64_t row, float *out);
 
 /// Writes tile `tile` of a float layout (of a row-major one: row `tile`) into
 /// out[0 .. tileBytes()). To float32 every source is exact; to bfloat16 a
-/// bfloat16 source is copied, others round to nearest even. Padding is zero.
+/// bfloat16 source that is not transformed is copied, others round to nearest
+/// even. Padding is zero.
 /// Expects `matrix.verify` to have passed.
 void packFloatTile(const PackedMatrix &matrix, int64_t tile,
                    llvm::ArrayRef<SourceMatrix> sources, uint8_t *out);

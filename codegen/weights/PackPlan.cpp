@@ -51,6 +51,15 @@ WeightSources::map(spark::WeightOp weight, spark::SourceAttr source) {
 
 llvm::Expected<SourceMatrix> WeightSources::open(spark::WeightOp weight,
                                                  bool asRow) {
+  auto matrix = openStored(weight, asRow);
+  if (matrix && weight.getTransforms())
+    if (llvm::Error error = transform(weight, *matrix))
+      return error;
+  return matrix;
+}
+
+llvm::Expected<SourceMatrix> WeightSources::openStored(spark::WeightOp weight,
+                                                       bool asRow) {
   spark::SourceAttr source = weight.getSource();
   auto mapped = map(weight, source);
   if (!mapped)

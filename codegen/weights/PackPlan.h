@@ -23,10 +23,14 @@ PackedMatrix packedMatrix(step::PackOp pack);
 /// The files that weights lie in, each mapped once.
 class WeightSources {
 public:
-  /// The matrix that a weight names; `asRow`: a vector, as its one row.
+  /// The matrix that a weight names, with its transforms; `asRow`: a vector, as
+  /// its one row. A matrix whose columns are transformed is read, as float32.
   llvm::Expected<SourceMatrix> open(spark::WeightOp weight, bool asRow);
 
 private:
+  /// The matrix as the file has it.
+  llvm::Expected<SourceMatrix> openStored(spark::WeightOp weight, bool asRow);
+  llvm::Error transform(spark::WeightOp weight, SourceMatrix &matrix);
   /// The file of `source`, which holds all of its bytes.
   llvm::Expected<std::shared_ptr<MappedFile>> map(spark::WeightOp weight,
                                                   spark::SourceAttr source);

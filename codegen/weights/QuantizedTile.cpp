@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/weights/QuantizedTile.h"
+#include "codegen/weights/BadWeight.h"
 #include "codegen/weights/BlockFit.h"
 #include "codegen/weights/Half.h"
 #include "llvm/ADT/Twine.h"
@@ -34,16 +35,11 @@ double QuantizeStats::sqnr() const {
 /// The first weight of a row that no grid can hold, as text; or empty.
 static std::string badWeight(const SourceMatrix &source, int64_t row,
                              const float *values, float limit) {
-  for (int64_t c = 0; c < source.cols; ++c) {
-    if (std::fabs(values[c]) <= limit)
-      continue;
-    const char *what = std::isnan(values[c])   ? "NaN"
-                       : std::isinf(values[c]) ? "infinity"
-                                               : "too large for its grid";
-    return (describe(source) + ": weight at row " +
-            llvm::Twine(row) + ", column " + llvm::Twine(c) + " is " + what)
-        .str();
-  }
+  if (std::string text = badStoredWeight(source, row); !text.empty())
+    return text;
+  for (int64_t c = 0; c < source.cols; ++c)
+    if (!(std::fabs(values[c]) <= limit))
+      return badWeightText(source, row, c, values[c], "too large for its grid");
   return "";
 }
 

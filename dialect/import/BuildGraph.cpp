@@ -185,7 +185,8 @@ void GraphBuilder::buildWeight(const LogicalWeight &weight) {
                                          grid),
                    cast<SourceAttr>(source(weight.file, weight.dtype,
                                            weight.offset, weight.bytes,
-                                           parts)));
+                                           parts)),
+                   /*transforms=*/nullptr);
 }
 
 Type GraphBuilder::cacheElement() {

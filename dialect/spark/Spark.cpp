@@ -109,6 +109,18 @@ LogicalResult GridAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult
+RotateInAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                     uint64_t size, uint64_t seed) {
+  return size ? success() : emitError() << "a rotation has a size, not 0";
+}
+
+LogicalResult
+RotateOutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                      uint64_t size, uint64_t seed, uint64_t first) {
+  return RotateInAttr::verify(emitError, size, seed);
+}
+
 Attribute RopeAttr::parse(AsmParser &parser, Type) {
   double theta = 0;
   int64_t width = 0;
@@ -174,6 +186,34 @@ LogicalResult ConfigOp::verify() {
   return success();
 }
 
+/// What a transform wants of the weight's shape and source.
+static LogicalResult verifyTransform(WeightOp weight, Attribute transform) {
+  RankedTensorType type = weight.getTensorType();
+  if (isa<FoldedAttr>(transform) != (type.getRank() == 1))
+    return weight.emitOpError()
+           << "matrices are rotated and have norms folded into them, vectors "
+              "are #spark.folded; "
+           << type << " is not for " << transform;
+  StringRef dtype = weight.getSource().getDtype();
+  if (dtype != "F32" && dtype != "F16" && dtype != "BF16")
+    return weight.emitOpError()
+           << "holds codes (" << dtype << "), which no transform leaves on "
+                                          "their grid";
+  if (auto in = dyn_cast<RotateInAttr>(transform))
+    if (type.getDimSize(1) % in.getSize())
+      return weight.emitOpError()
+             << "has " << type.getDimSize(1)
+             << " columns, which are not whole runs of " << in.getSize();
+  if (auto out = dyn_cast<RotateOutAttr>(transform))
+    if (uint64_t(type.getDimSize(0)) <= out.getFirst() ||
+        (type.getDimSize(0) - out.getFirst()) % out.getSize())
+      return weight.emitOpError()
+             << "has " << type.getDimSize(0) << " rows, which from row "
+             << out.getFirst() << " on are not whole runs of "
+             << out.getSize();
+  return success();
+}
+
 LogicalResult WeightOp::verify() {
   RankedTensorType type = getTensorType();
   if (!type.hasStaticShape() || type.getRank() < 1 ||
@@ -207,6 +247,10 @@ LogicalResult WeightOp::verify() {
   if (getSource().getBytes() != uint64_t(expected))
     return emitOpError() << "expects a source of " << expected
                          << " bytes, not " << getSource().getBytes();
+  if (ArrayAttr transforms = getTransformsAttr())
+    for (Attribute transform : transforms)
+      if (failed(verifyTransform(*this, transform)))
+        return failure();
   uint64_t group = getSource().getGroup();
   if (!group)
     return success();
@@ -332,6 +376,25 @@ static LogicalResult checkTokens(Operation *op, int64_t expected, Value value) {
     return success();
   return op->emitOpError() << "expects " << expected << " tokens, not "
                            << tokens(value);
+}
+
+LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  ArrayAttr transforms = getTransformsAttr();
+  if (!transforms)
+    return success();
+  for (Attribute transform : transforms) {
+    auto fold = dyn_cast<FoldAttr>(transform);
+    if (!fold)
+      continue;
+    if (failed(checkWeight(*this, symbols, fold.getNorm(),
+                           {getTensorType().getDimSize(1)})))
+      return failure();
+    auto norm = symbols.lookupNearestSymbolFrom<WeightOp>(*this, fold.getNorm());
+    if (!norm.isFolded())
+      return emitOpError() << "folds " << fold.getNorm()
+                           << ", which is no #spark.folded: it would count twice";
+  }
+  return success();
 }
 
 LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {

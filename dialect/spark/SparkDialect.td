@@ -99,6 +99,64 @@ def Spark_GridAttr : Spark_Attr<"Grid", "grid"> {
   let genVerifyDecl = 1;
 }
 
+def Spark_FoldAttr : Spark_Attr<"Fold", "fold"> {
+  let summary = "Columns times the weights of a norm";
+  let description = [{
+    Column c of the matrix is multiplied by weight c of a norm, whose output it
+    reads; the norm itself is `#spark.folded`.
+
+    ```mlir
+    #spark.fold<@layers.0.input_layernorm>
+    ```
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$norm);
+  let assemblyFormat = "`<` $norm `>`";
+}
+
+def Spark_FoldedAttr : Spark_Attr<"Folded", "folded"> {
+  let summary = "Ones, in place of a norm's weights";
+  let description = [{
+    The weights of the norm went into the matrices that read its output, each of
+    which has a `#spark.fold`.
+
+    ```mlir
+    #spark.folded
+    ```
+  }];
+}
+
+def Spark_RotateInAttr : Spark_Attr<"RotateIn", "rotate_in"> {
+  let summary = "Rows, `size` columns at a time, times a rotation";
+  let description = [{
+    Each run v of `size` columns of a row becomes v R. R is orthogonal, fixed by
+    `size` and `seed`: signs drawn from the seed, then the Kronecker product of a
+    Hartley transform of the odd factor of `size` and a Hadamard matrix.
+
+    ```mlir
+    #spark.rotate_in<size = 2048, seed = 1>
+    ```
+  }];
+  let parameters = (ins "uint64_t":$size, "uint64_t":$seed);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Spark_RotateOutAttr : Spark_Attr<"RotateOut", "rotate_out"> {
+  let summary = "Columns, `size` rows at a time, times a rotation";
+  let description = [{
+    Each run v of `size` rows of a column, from row `first` to the last, becomes
+    v R, with the R of `#spark.rotate_in`.
+
+    ```mlir
+    #spark.rotate_out<size = 256, seed = 2, first = 2560>
+    ```
+  }];
+  let parameters = (ins "uint64_t":$size, "uint64_t":$seed,
+                        DefaultValuedParameter<"uint64_t", "0">:$first);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Spark_RopeAttr : Spark_Attr<"Rope", "rope"> {
   let summary = "Rotary embedding of one layer kind";
   let description = [{

@@ -65,20 +65,35 @@ def Spark_ConfigOp : Spark_Op<"config"> {
   let hasVerifier = 1;
 }
 
-def Spark_WeightOp : Spark_Op<"weight", [Symbol]> {
+/// What `through` lists.
+def Spark_TransformArray : TypedArrayAttrBase<
+    AnyAttrOf<[Spark_FoldAttr, Spark_FoldedAttr, Spark_RotateInAttr,
+               Spark_RotateOutAttr]>, "an array of transforms of weights">;
+
+def Spark_WeightOp : Spark_Op<"weight", [Symbol,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A weight: its type as stored in the model, its bytes' source";
   let description = [{
     The type says how the weight will be stored: `f32`, `bf16`, or an integer
     type with a `#spark.grid`. Matrices are [out, in], vectors [n].
 
+    Behind `through` stands what is done to the values of the source: first
+    what concerns rows, in that order, then what concerns columns, in f64, the
+    results rounded to f32.
+
     ```mlir
     spark.weight @layers.0.g_proj : tensor<4x128xbf16>
       from <"model.safetensors", BF16, offset = 96, bytes = 1024>
+      through [#spark.fold<@layers.0.input_layernorm>,
+               #spark.rotate_in<size = 128, seed = 1>]
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
-                       Spark_SourceAttr:$source);
-  let assemblyFormat = "$sym_name `:` $type `from` $source attr-dict";
+                       Spark_SourceAttr:$source,
+                       OptionalAttr<Spark_TransformArray>:$transforms);
+  let assemblyFormat = [{
+    $sym_name `:` $type `from` $source (`through` $transforms^)? attr-dict
+  }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() {
@@ -87,6 +102,17 @@ def Spark_WeightOp : Spark_Op<"weight", [Symbol]> {
     /// Null where the weight is not quantized.
     GridAttr getGrid() {
       return ::llvm::dyn_cast_or_null<GridAttr>(getTensorType().getEncoding());
+    }
+    /// Whether ones stand in the place of its values.
+    bool isFolded() {
+      return getTransforms() &&
+             ::llvm::any_of(*getTransforms(),
+                            ::llvm::IsaPred<FoldedAttr>);
+    }
+    /// Makes stored values, which nothing has to be done to, the source.
+    void replaceSource(SourceAttr source) {
+      setSourceAttr(source);
+      removeTransformsAttr();
     }
   }];
 }

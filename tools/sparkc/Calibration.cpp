@@ -330,7 +330,7 @@ void Calibration::adopt(StringRef name) {
       module.getContext(),
       StringAttr::get(module.getContext(), result.file->path()), record->dtype,
       record->offset, record->bytes, /*group=*/0, /*parts=*/nullptr);
-  weight.setSourceAttr(source);
+  weight.replaceSource(source);
   if (name != "embedding")
     model->setSource(name, source);
 }

@@ -147,6 +147,7 @@ llvm::Error Compilation::importCheckpoint() {
   }
   llvm::Error error = runPipeline("graph", [&](OpPassManager &pm) {
     GraphPipelineOptions graphOptions;
+    graphOptions.rotate = options.rotate;
     // GGUF is compiled as it is.
     graphOptions.scheme = options.weights.value_or(
         checkpoint->isGguf() ? "stored" : kDefaultScheme);
@@ -193,9 +194,10 @@ llvm::Error Compilation::compileStages(const Checkpoint &checkpoint,
       std::min<int64_t>(kCalibrationWindow, checkpoint.config().maxContext);
   OwningOpRef<ModuleOp> floats = buildGraph(context, checkpoint, graph);
   if (llvm::Error error =
-          runPipeline(*floats, "graph", [](OpPassManager &pm) {
+          runPipeline(*floats, "graph", [&](OpPassManager &pm) {
             GraphPipelineOptions graphOptions;
             graphOptions.scheme = "f32";
+            graphOptions.rotate = options.rotate;
             buildGraphPipeline(pm, graphOptions);
           }))
     return error;
@@ -301,19 +303,23 @@ llvm::Error Compilation::calibrateWeights() {
   for (auto config : module->getOps<spark::ConfigOp>())
     config.setScheme(chosenFor.empty()
                          ? (config.getScheme() + ", calibrated").str()
-                         : "mixed for " + chosenFor + ", calibrated");
+                         : "mixed for " + chosenFor +
+                               (options.rotate ? ", rotated" : "") +
+                               ", calibrated");
   return llvm::Error::success();
 }
 
 /// Which stage the text is of is plain from its ops.
 llvm::Error Compilation::parseStage() {
-  if (options.weights || !options.weightsFor.empty() || options.kv ||
-      options.context || options.prefillBlock || !options.prefillGemm.empty() ||
-      !options.calibrate.empty() || !options.certify.empty())
+  if (options.weights || !options.weightsFor.empty() || options.rotate ||
+      options.kv || options.context || options.prefillBlock ||
+      !options.prefillGemm.empty() || !options.calibrate.empty() ||
+      !options.certify.empty())
     return importError(options.input,
-                       "--weights, --weights-for, --calibrate, --certify, --kv, "
-                       "--context, --prefill-block and --prefill-gemm are decided "
-                       "where a checkpoint is read; this is the text of a stage");
+                       "--weights, --weights-for, --rotate, --calibrate, "
+                       "--certify, --kv, --context, --prefill-block and "
+                       "--prefill-gemm are decided where a checkpoint is read; "
+                       "this is the text of a stage");
   if (!options.dequantize.empty() || !options.exportGguf.empty())
     return importError(options.input,
                        "--dequantize and --export-gguf need the checkpoint, "

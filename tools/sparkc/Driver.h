@@ -23,6 +23,7 @@ struct DriverOptions {
   /// A scheme (f32, bf16, q4:g64, ...) or "stored"; none: the default policy.
   std::optional<std::string> weights;
   std::vector<std::string> weightsFor; ///< GLOB=SCHEME, later ones win
+  uint64_t rotate = 0; ///< seed of the rotations of weights; 0: none
   std::optional<std::string> kv;      ///< f32, f16; none: f16
   int64_t context = 0;                ///< 0: min(model's, 4096)
   /// Most tokens of one prefill call; 0: 256, or the model's context.

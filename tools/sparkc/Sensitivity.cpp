@@ -260,6 +260,7 @@ llvm::Error Measurement::probe(const Unit &unit, PackedLayer &packed) {
     source.data = reinterpret_cast<const uint8_t *>(rounded.data());
     source.type = SourceType::F32;
     source.release = nullptr;
+    source.transform = nullptr;
   }
   return model.packOne(pack, *unit.layer, *sources, packed);
 }

@@ -235,7 +235,7 @@ spark::WeightOp StagedModel::weight(StringRef name) const {
 }
 
 void StagedModel::setSource(StringRef name, spark::SourceAttr source) {
-  weight(name).setSourceAttr(source);
+  weight(name).replaceSource(source);
 }
 
 llvm::Error StagedModel::packOne(step::PackOp op, const Layer &layer,

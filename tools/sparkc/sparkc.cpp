@@ -89,6 +89,11 @@ static void declare(CLI::App &app, DriverOptions &options) {
                  "matches (lm_head, layers.3.down_proj, '*.q_k_v_proj'); "
                  "repeatable, the last that matches wins")
       ->allow_extra_args(false);
+  app.add_flag("--rotate{1}", options.rotate,
+               "Rotate the residual stream and the values of each head within "
+               "the weights, which spreads outliers and costs nothing at run "
+               "time; of floats only. --rotate=SEED: other rotations")
+      ->check(CLI::PositiveNumber);
   auto *calibrate =
       app.add_option("--calibrate", options.calibrate,
                      "Choose the codes of quantized weights on FILE, a text or "

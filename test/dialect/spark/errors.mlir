@@ -111,7 +111,70 @@ func.func @f(%x: tensor<1x8xf32>, %pos: index) {
 
 // -----
 
+// expected-error@+1 {{a rotation has a size, not 0}}
+spark.weight @w : tensor<4x8xf32> from <"m", F32, offset = 0, bytes = 128> through [#spark.rotate_in<size = 0, seed = 1>]
+
+// -----
+
+// expected-error@+1 {{a rotation has a size, not 0}}
+spark.weight @w : tensor<4x8xf32> from <"m", F32, offset = 0, bytes = 128> through [#spark.rotate_out<size = 0, seed = 1>]
+
+// -----
+
 //===--- Module level ---===//
+
+// expected-error@+1 {{has 8 columns, which are not whole runs of 6}}
+spark.weight @w : tensor<4x8xf32> from <"m", F32, offset = 0, bytes = 128> through [#spark.rotate_in<size = 6, seed = 1>]
+
+// -----
+
+// expected-error@+1 {{has 12 rows, which from row 2 on are not whole runs of 4}}
+spark.weight @w : tensor<12x8xf32> from <"m", F32, offset = 0, bytes = 384> through [#spark.rotate_out<size = 4, seed = 1, first = 2>]
+
+// -----
+
+// expected-error@+1 {{has 12 rows, which from row 12 on are not whole runs of 4}}
+spark.weight @w : tensor<12x8xf32> from <"m", F32, offset = 0, bytes = 384> through [#spark.rotate_out<size = 4, seed = 1, first = 12>]
+
+// -----
+
+// expected-error@+1 {{matrices are rotated and have norms folded into them, vectors are #spark.folded; 'tensor<8xf32>' is not for #spark.rotate_in<size = 8, seed = 1>}}
+spark.weight @w : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32> through [#spark.rotate_in<size = 8, seed = 1>]
+
+// -----
+
+// expected-error@+1 {{'tensor<4x8xf32>' is not for #spark.folded}}
+spark.weight @w : tensor<4x8xf32> from <"m", F32, offset = 0, bytes = 128> through [#spark.folded]
+
+// -----
+
+// expected-error@+1 {{holds codes (Q8_0), which no transform leaves on their grid}}
+spark.weight @w : tensor<4x32xf32> from <"m", Q8_0, offset = 0, bytes = 136> through [#spark.rotate_in<size = 8, seed = 1>]
+
+// -----
+
+// expected-error@+1 {{an array of transforms of weights}}
+spark.weight @w : tensor<4x8xf32> from <"m", F32, offset = 0, bytes = 128> through [1 : i64]
+
+// -----
+
+// expected-error@+1 {{refers to @norm, which is no spark.weight}}
+spark.weight @w : tensor<4x8xf32> from <"m", F32, offset = 0, bytes = 128> through [#spark.fold<@norm>]
+
+// -----
+
+// expected-note@+1 {{the weight is declared here}}
+spark.weight @norm : tensor<4xf32> from <"m", F32, offset = 0, bytes = 16> through [#spark.folded]
+// expected-error@+1 {{expects @norm to be [8], not [4]}}
+spark.weight @w : tensor<4x8xf32> from <"m", F32, offset = 0, bytes = 128> through [#spark.fold<@norm>]
+
+// -----
+
+spark.weight @norm : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32>
+// expected-error@+1 {{folds @norm, which is no #spark.folded: it would count twice}}
+spark.weight @w : tensor<4x8xf32> from <"m", F32, offset = 0, bytes = 128> through [#spark.fold<@norm>]
+
+// -----
 
 // expected-error@+1 {{'layers' must be positive, not 0}}
 spark.config {vocab = 24 : i64, hidden = 8 : i64, intermediate = 16 : i64,

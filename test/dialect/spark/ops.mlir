@@ -34,6 +34,17 @@ spark.weight @codes : tensor<8x64xi4, #spark.grid<bits = 4, group = 64>>
     with = [#spark.source<"m", F16, offset = 256, bytes = 16>,
             #spark.source<"n", I32, offset = 0, bytes = 4>]>
 
+// What is done to the values of a source, and to a norm that went elsewhere.
+// CHECK: spark.weight @folded : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32> through [#spark.folded]
+spark.weight @folded : tensor<8xf32> from <"m", F32, offset = 0, bytes = 32>
+  through [#spark.folded]
+// CHECK: spark.weight @rotated : tensor<16x8xf32> from <"m", F32, offset = 0, bytes = 512> through [#spark.fold<@folded>, #spark.rotate_in<size = 8, seed = 18446744073709551615>, #spark.rotate_out<size = 4, seed = 2, first = 12>, #spark.rotate_out<size = 16, seed = 1>]
+spark.weight @rotated : tensor<16x8xf32> from <"m", F32, offset = 0, bytes = 512>
+  through [#spark.fold<@folded>,
+           #spark.rotate_in<size = 8, seed = 18446744073709551615>,
+           #spark.rotate_out<size = 4, seed = 2, first = 12>,
+           #spark.rotate_out<seed = 1, size = 16>]
+
 // CHECK: spark.asset "tokenizer" from "dir/tokenizer.json"
 spark.asset "tokenizer" from "dir/tokenizer.json"
 
