@@ -475,7 +475,9 @@ def StepSelectMicrokernel
     The best that the table of codegen/microkernels has for the layout on the
     instruction set; one for blocks where the activation is a !step.block: that
     of the host where `prefill_gemm` of `spark.config` says so, which refuses
-    layouts of integers. A name that is there already is replaced. Tiles of
+    layouts of integers. Activations of bf16 have kernels of their own; `bf16`
+    says that the machine has AVX512-BF16, which the instruction sets do not
+    name. A name that is there already is replaced. Tiles of
     integers times one token are told to prefetch lines `ahead` bytes before they
     read them, with `once` past the L2 cache.
 
@@ -497,7 +499,9 @@ def StepSelectMicrokernel
     Option<"ahead", "ahead", "int64_t", /*default=*/"4096",
            "Bytes ahead at which a step's kernels prefetch weights; 0: not">,
     Option<"once", "once", "bool", /*default=*/"false",
-           "Prefetch them past the L2 cache">
+           "Prefetch them past the L2 cache">,
+    Option<"bf16", "bf16", "bool", /*default=*/"false",
+           "The machine has AVX512-BF16">
   ];
 }
 

@@ -52,6 +52,9 @@ struct CodegenPipelineOptions
   Option<bool> once{*this, "once",
                     llvm::cl::desc("Prefetch them past the L2 cache"),
                     llvm::cl::init(false)};
+  Option<bool> bf16{*this, "bf16",
+                    llvm::cl::desc("The machine has AVX512-BF16"),
+                    llvm::cl::init(false)};
   Option<bool> sanitizeThread{
       *this, "sanitize-thread",
       llvm::cl::desc("Announce accesses to shared memory to ThreadSanitizer"),

@@ -118,6 +118,11 @@ private:
   LogicalResult emitSink(OpBuilder &b, const EpilogueRun &run, Value value,
                          step::LanesAttr lanes, Value j,
                          ArrayRef<FlatSymbolRefAttr> results);
+  /// What inputs of quantized matrices are rounded to.
+  Type quantizedElement() {
+    OpBuilder b(context());
+    return config.getActivations() ? Type(b.getBF16Type()) : b.getI8Type();
+  }
   step::PhaseOp phase(Function &fn, StringRef name, step::PhaseKind kind,
                       Location loc, OpBuilder &inner);
   void barrier(Function &fn, Location loc) {
@@ -498,7 +503,9 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
   Value quantized;
   if (smallest)
     quantized = step::QuantizeOp::create(
-        b, op.getLoc(), step::QVecType::get(context(), cols, smallest), activation);
+        b, op.getLoc(),
+        step::QVecType::get(context(), cols, smallest, quantizedElement()),
+        activation);
   for (auto [packIndex, grid] : llvm::enumerate(order)) {
     SmallVector<FlatSymbolRefAttr> packed;
     SmallVector<int> indexOf(segments.size(), -1);
@@ -689,6 +696,10 @@ LogicalResult Scheduler::run() {
                       : kvElement.isF32()             ? "f32"
                                                       : "q8"),
       ArrayAttr());
+  WalkResult quantized =
+      module.walk([](step::QuantizeOp) { return WalkResult::interrupt(); });
+  if (!quantized.wasInterrupted())
+    config.removeActivationsAttr();
   graph.erase();
   for (auto cache :
        llvm::make_early_inc_range(module.getOps<spark::KVCacheOp>()))

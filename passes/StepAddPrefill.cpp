@@ -147,11 +147,12 @@ void Prefill::addPrologue(step::PhaseOp phase, OpBuilder &at, bool tokens) {
     if (llvm::is_contained(llvm::make_first_range(blocks), activation))
       continue;
     auto [size, group] = step::activationShape(activation.getType());
+    bool bf16 = step::isBF16Activation(activation.getType());
     std::string name = "block.activations";
     if (!blocks.empty())
       name += "." + std::to_string(blocks.size());
     FlatSymbolRefAttr to =
-        slot(name, ceilDiv(block, kQuad) * QuadLayout(size, group).bytes);
+        slot(name, ceilDiv(block, kQuad) * QuadLayout(size, group, bf16).bytes);
     step::PutOp::create(at, phase.getLoc(), map.lookup(activation), to);
     blocks.push_back({activation, to});
   }
@@ -160,10 +161,14 @@ void Prefill::addPrologue(step::PhaseOp phase, OpBuilder &at, bool tokens) {
 void Prefill::addTiles(step::PhaseOp phase, OpBuilder &at) {
   for (auto [activation, from] : blocks) {
     auto [size, group] = step::activationShape(activation.getType());
+    Type element = step::isBF16Activation(activation.getType())
+                       ? Type(b.getBF16Type())
+                       : b.getI8Type();
     map.map(activation,
             step::BlockViewOp::create(
                 at, phase.getLoc(),
-                step::BlockType::get(b.getContext(), size, group), from));
+                step::BlockType::get(b.getContext(), size, group, element),
+                from));
   }
   for (Operation &op : phase.getBody().front()) {
     if (isa<step::StreamOp>(op))

@@ -61,11 +61,13 @@ LLVM::LLVMFuncOp StepLowering::blockFunction(step::TilesOp tiles,
 LogicalResult StepLowering::lowerMacro(Emitter &e, step::TilesOp tiles,
                                        Value macro, Value firstToken) {
   const BlockKernel *kernel = findBlockKernel(*tiles.getKernel());
-  if (!kernel || kernel->layout != tiles.getLayout())
+  Type type = tiles.getActivation().getType();
+  bool bf16 = step::isBF16Activation(type);
+  if (!kernel || kernel->layout != tiles.getLayout() || kernel->pairs != bf16)
     return tiles.emitOpError()
            << "kernel '" << *tiles.getKernel() << "' does not read layout '"
-           << tiles.getLayout() << "' for a block";
-  auto [size, xGroup] = step::activationShape(tiles.getActivation().getType());
+           << tiles.getLayout() << "' with activations " << type;
+  auto [size, xGroup] = step::activationShape(type);
   int64_t perUnit = tilesOfUnit(tiles), units = tiles.getUnits();
   int64_t tileBytes =
       PackedMatrix::plain(*layoutFromName(tiles.getLayout()), kTileRows,
@@ -83,7 +85,8 @@ LogicalResult StepLowering::lowerMacro(Emitter &e, step::TilesOp tiles,
                      e.mulC(firstUnit, perUnit * tileBytes));
   Value x =
       e.at(map.lookup(tiles.getActivation()),
-           e.mulC(e.divC(firstToken, kQuad), QuadLayout(size, xGroup).bytes));
+           e.mulC(e.divC(firstToken, kQuad),
+                  QuadLayout(size, xGroup, bf16).bytes));
   e.loop(e.c(0), tileCount, tilesOfCall(*kernel), [&](Value tile) {
     Value count = e.umin(e.sub(tileCount, tile), e.c(tilesOfCall(*kernel)));
     LLVM::CallOp::create(b, e.loc, function,

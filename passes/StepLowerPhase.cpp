@@ -206,8 +206,10 @@ LogicalResult StepLowering::lowerPhaseOp(Emitter &e, Operation &op) {
         return success();
       })
       .Case([&](step::PutOp put) {
-        auto [size, group] = step::activationShape(put.getInput().getType());
+        Type type = put.getInput().getType();
+        auto [size, group] = step::activationShape(type);
         emitPut(e, in(put.getInput()), size, group,
+                step::isBF16Activation(type),
                 slotAddress(e, put.getSlot()));
         return success();
       })
@@ -224,10 +226,11 @@ LogicalResult StepLowering::lowerPhaseOp(Emitter &e, Operation &op) {
       })
       .Case([&](step::QuantizeOp quantize) {
         auto type = quantize.getOutput().getType();
-        QVecLayout layout(type.getSize(), type.getGroup());
+        bool bf16 = step::isBF16Activation(type);
+        QVecLayout layout(type.getSize(), type.getGroup(), bf16);
         Value room = e.stack(layout.bytes);
-        emitQuantize(e, in(quantize.getInput()), type.getSize(),
-                     type.getGroup(), room);
+        auto emit = bf16 ? emitRoundBF16 : emitQuantize;
+        emit(e, in(quantize.getInput()), type.getSize(), type.getGroup(), room);
         map.map(quantize.getOutput(), room);
         return success();
       })
@@ -305,10 +308,12 @@ LogicalResult StepLowering::lowerTiles(Emitter &e, step::TilesOp tiles,
                                        int64_t firstByte, Value loByte,
                                        Value hiByte) {
   const TileKernel *kernel = findTileKernel(*tiles.getKernel());
-  if (!kernel || kernel->layout != tiles.getLayout())
+  Type type = tiles.getActivation().getType();
+  if (!kernel || kernel->layout != tiles.getLayout() ||
+      kernel->pairs != step::isBF16Activation(type))
     return tiles.emitOpError()
            << "kernel '" << *tiles.getKernel() << "' does not read layout '"
-           << tiles.getLayout() << "'";
+           << tiles.getLayout() << "' with activations " << type;
   int64_t bytes = unitBytes(tiles), units = tiles.getUnits();
   // Units that start in [loByte, hiByte).
   auto firstUnit = [&](Value at) {
@@ -318,7 +323,7 @@ LogicalResult StepLowering::lowerTiles(Emitter &e, step::TilesOp tiles,
   Value lo = firstUnit(loByte), hi = firstUnit(hiByte);
   Value base = e.at(e.weights, int64_t(tiles.getOffset()));
   Value activation = map.lookup(tiles.getActivation());
-  auto qvec = dyn_cast<step::QVecType>(tiles.getActivation().getType());
+  auto qvec = dyn_cast<step::QVecType>(type);
   int64_t xGroup = qvec ? qvec.getGroup() : 0;
   int64_t perUnit = tiles.getPaired() ? 2 : 1;
   Block &body = tiles.getBody().front();

@@ -22,9 +22,20 @@ struct StepSelectMicrokernel
     : sparkc::impl::StepSelectMicrokernelBase<StepSelectMicrokernel> {
   using StepSelectMicrokernelBase::StepSelectMicrokernelBase;
 
-  static StringRef select(step::TilesOp tiles, unsigned level, bool onHost) {
-    if (auto block =
-            dyn_cast<step::BlockType>(tiles.getActivation().getType())) {
+  StringRef select(step::TilesOp tiles, unsigned level, bool onHost) {
+    Type type = tiles.getActivation().getType();
+    auto block = dyn_cast<step::BlockType>(type);
+    if (step::isBF16Activation(type)) {
+      unsigned features = bf16 ? SPARKC_CPU_AVX512BF16 : 0;
+      if (block && !onHost) {
+        auto *kernel =
+            selectPairBlockKernel(tiles.getLayout(), level, features);
+        return kernel ? kernel->name : "";
+      }
+      auto *kernel = selectPairTileKernel(tiles.getLayout(), level, features);
+      return kernel && !block ? kernel->name : "";
+    }
+    if (block) {
       if (onHost) {
         auto *kernel = selectHostBlockKernel(tiles.getLayout());
         return kernel ? kernel->name : "";

@@ -111,12 +111,19 @@ Failure ModelObject::open(const std::string &path) {
   return checkDescriptor(*desc, path.c_str());
 }
 
+static std::string nameOf(const sparkc_entry &entry) {
+  const char *name = isaName(entry.isa);
+  std::string text = name ? name : "unknown";
+  // Two entries may differ in it alone.
+  if (entry.features & SPARKC_CPU_AVX512BF16)
+    text += " with bf16";
+  return text;
+}
+
 static std::string listed(const sparkc_descriptor &d) {
   std::string names;
-  for (uint32_t i = 0; i < d.n_entries; ++i) {
-    const char *name = isaName(d.entries[i].isa);
-    names += std::string(i ? ", " : "") + (name ? name : "unknown");
-  }
+  for (uint32_t i = 0; i < d.n_entries; ++i)
+    names += (i ? ", " : "") + nameOf(d.entries[i]);
   return names;
 }
 
@@ -137,11 +144,10 @@ Failure ModelObject::choose(const char *forced) {
     const sparkc_entry &entry = desc->entries[i];
     if (only && entry.isa != only)
       continue;
-    const char *name = isaName(entry.isa);
     present = true;
     if (!cpuRuns(cpu, entry.isa, entry.features)) {
-      refused += std::string(refused.empty() ? "" : ", ") +
-                 (name ? name : "unknown") + ": not on this machine";
+      refused += (refused.empty() ? "" : ", ") + nameOf(entry) +
+                 ": not on this machine";
       continue;
     }
     if (entry.isa == SPARKC_ISA_AMX && !sparkc_cpu_permit_amx()) {

@@ -8,7 +8,7 @@
 // The layout is that of !step.block: four tokens side by side, word by word, so
 // that a block kernel finds the same columns of its four tokens in one line.
 // Int8 activations have 128 added, which makes them unsigned, and their sums are
-// negated.
+// negated. Those of bf16 are copied as they are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,18 +17,18 @@
 using namespace mlir;
 using namespace sparkc;
 
-QuadLayout::QuadLayout(int64_t size, int64_t group) {
+QuadLayout::QuadLayout(int64_t size, int64_t group, bool bf16) {
   int64_t padded = ceilDiv(size, 128) * 128;
-  words = group ? padded / 4 : padded;
+  words = !group ? padded : padded / (bf16 ? 2 : 4);
   int64_t perPart = group ? ceilDiv(padded / group, 4) * 64 : 0;
   scales = 16 * words;
-  sums = scales + perPart;
+  sums = scales + (bf16 ? 0 : perPart);
   bytes = sums + perPart;
 }
 
 void sparkc::emitPut(Emitter &e, Value x, int64_t size, int64_t group,
-                     Value block) {
-  QuadLayout quad(size, group);
+                     bool bf16, Value block) {
+  QuadLayout quad(size, group, bf16);
   Value lane = e.at(block, e.add(e.mulC(e.divC(e.token, kQuad), quad.bytes),
                                  e.mulC(e.remC(e.token, kQuad), 4)));
   auto copy = [&](int64_t from, int64_t to, int64_t words,
@@ -39,13 +39,17 @@ void sparkc::emitPut(Emitter &e, Value x, int64_t size, int64_t group,
     });
   };
   auto same = [](Value word) { return word; };
+  if (!group || bf16)
+    copy(0, 0, quad.words, same);
   if (!group)
-    return copy(0, 0, quad.words, same);
+    return;
+  QVecLayout qvec(size, group, bf16);
+  if (bf16)
+    return copy(qvec.sums, quad.sums, qvec.groups, same);
   copy(0, 0, quad.words, [&](Value word) {
     return Value(arith::XOrIOp::create(e.b, e.loc, word,
                                        e.c(e.i32(), int32_t(0x80808080))));
   });
-  QVecLayout qvec(size, group);
   copy(qvec.scales, quad.scales, qvec.groups, same);
   copy(qvec.sums, quad.sums, qvec.groups, [&](Value sum) {
     return Value(arith::AndIOp::create(e.b, e.loc, e.sub(e.c(e.i32(), 0), sum),

@@ -19,15 +19,19 @@ namespace sparkc {
 
 //===--- Prologue.cpp ----------------------------------------------------===//
 
-/// Where the parts of a !step.qvec lie, in bytes.
+/// Where the parts of a !step.qvec lie, in bytes; one of bf16 has no scales.
 struct QVecLayout {
-  QVecLayout(int64_t size, int64_t group);
+  QVecLayout(int64_t size, int64_t group, bool bf16 = false);
   int64_t groups, scales, sums, bytes;
 };
 
 /// x in groups of int8 to `out`, room for QVecLayout(size, group).bytes.
 void emitQuantize(Emitter &e, mlir::Value x, int64_t size, int64_t group,
                   mlir::Value out);
+
+/// x rounded to bf16, to `out`, room for QVecLayout(size, group, true).bytes.
+void emitRoundBF16(Emitter &e, mlir::Value x, int64_t size, int64_t group,
+                   mlir::Value out);
 
 /// Room for `size` floats, zero up to the next multiple of 128.
 mlir::Value emitVec(Emitter &e, int64_t size);
@@ -55,7 +59,7 @@ void emitEmbedQuantized(Emitter &e, mlir::Value weight, llvm::StringRef layout,
                         int64_t hidden, int64_t group, mlir::Value token,
                         mlir::Value out);
 
-//===--- Dot.cpp, QuantizedDot.cpp ---------------------------------------===//
+//===--- Dot.cpp, QuantizedDot.cpp, PairDot.cpp --------------------------===//
 
 /// Tiles of 16 rows and the activation they are to be multiplied with.
 struct TileOperands {
@@ -84,6 +88,10 @@ struct TileKernel {
   unsigned isa;
   int64_t streams;
   TileDot build;
+  /// The activation is of bf16.
+  bool pairs = false;
+  /// Bits of sparkc_cpu_feature that it needs besides.
+  unsigned features = 0;
 };
 
 /// The sparkc_isa of "avx2", "avxvnni", "avx512", "avx512vnni", "amx".
@@ -99,7 +107,13 @@ const TileKernel *findTileKernel(llvm::StringRef name);
 /// The best for a layout on an instruction set; null if there is none.
 const TileKernel *selectTileKernel(llvm::StringRef layout, unsigned isa);
 
-//===--- Dot.cpp, QuantizedGemm.cpp --------------------------------------===//
+/// Those that take activations of bf16, a table of their own in the same order.
+/// findTileKernel knows them too.
+llvm::ArrayRef<TileKernel> pairTileKernels();
+const TileKernel *selectPairTileKernel(llvm::StringRef layout, unsigned isa,
+                                       unsigned features);
+
+//===--- Dot.cpp, QuantizedGemm.cpp, PairGemm.cpp ------------------------===//
 
 /// Row tiles that a call of a block kernel multiplies, tokens of a quad.
 constexpr int64_t kBlockTiles = 3;
@@ -126,6 +140,9 @@ struct BlockKernel {
   unsigned isa;
   void (*build)(Emitter &e, const BlockOperands &operands);
   bool onHost = false;
+  /// As of tile kernels.
+  bool pairs = false;
+  unsigned features = 0;
 };
 
 llvm::ArrayRef<BlockKernel> floatBlockKernels();
@@ -135,9 +152,13 @@ llvm::ArrayRef<BlockKernel> blockKernels();
 /// Those that have ctx->gemm multiply (HostGemm.cpp): chosen only where a
 /// prefill is asked to, and only there for layouts of floats.
 llvm::ArrayRef<BlockKernel> hostBlockKernels();
-/// Of both.
+/// Those that take activations of bf16.
+llvm::ArrayRef<BlockKernel> pairBlockKernels();
+/// Of all.
 const BlockKernel *findBlockKernel(llvm::StringRef name);
 const BlockKernel *selectBlockKernel(llvm::StringRef layout, unsigned isa);
+const BlockKernel *selectPairBlockKernel(llvm::StringRef layout, unsigned isa,
+                                         unsigned features);
 /// Null but for layouts of floats.
 const BlockKernel *selectHostBlockKernel(llvm::StringRef layout);
 
@@ -145,13 +166,13 @@ const BlockKernel *selectHostBlockKernel(llvm::StringRef layout);
 
 /// Where the parts of a quad of a !step.block lie, in bytes.
 struct QuadLayout {
-  QuadLayout(int64_t size, int64_t group);
+  QuadLayout(int64_t size, int64_t group, bool bf16 = false);
   int64_t words, scales, sums, bytes;
 };
 
-/// Stores a token's activation (of a vec, or of a qvec in groups of `group`)
-/// to its lane of the quads at `block`.
-void emitPut(Emitter &e, mlir::Value x, int64_t size, int64_t group,
+/// Stores a token's activation (of a vec, or of a qvec in groups of `group`, of
+/// bf16 or of int8) to its lane of the quads at `block`.
+void emitPut(Emitter &e, mlir::Value x, int64_t size, int64_t group, bool bf16,
              mlir::Value block);
 /// Copies `size` floats.
 void emitKeep(Emitter &e, mlir::Value x, int64_t size, mlir::Value out);

@@ -59,12 +59,56 @@ void sparkc::emitRmsNorm(Emitter &e, Value x, Value weight, int64_t size,
   });
 }
 
-QVecLayout::QVecLayout(int64_t size, int64_t group) {
+QVecLayout::QVecLayout(int64_t size, int64_t group, bool bf16) {
   int64_t padded = ceilDiv(size, 128) * 128;
   groups = padded / group;
-  scales = padded;
-  sums = scales + ceilDiv(groups * 4, 64) * 64;
-  bytes = sums + ceilDiv(groups * 4, 64) * 64;
+  int64_t perPart = ceilDiv(groups * 4, 64) * 64;
+  scales = padded * (bf16 ? 2 : 1);
+  sums = scales + (bf16 ? 0 : perPart);
+  bytes = sums + perPart;
+}
+
+void sparkc::emitRoundBF16(Emitter &e, Value x, int64_t size, int64_t group,
+                           Value out) {
+  QVecLayout layout(size, group, /*bf16=*/true);
+  VectorType ints = e.vec(e.i32());
+  auto both = [&](Value a, int64_t mask) -> Value {
+    return arith::AndIOp::create(e.b, e.loc, a, e.c(ints, int32_t(mask)));
+  };
+  auto right16 = [&](Value a) -> Value {
+    return arith::ShRUIOp::create(e.b, e.loc, a, e.c(ints, 16));
+  };
+  // Of each four elements the middle two change places.
+  SmallVector<int64_t> order;
+  for (int64_t i = 0; i < kLanes; i += 4)
+    order.append({i, i + 2, i + 1, i + 3});
+  e.loop(e.c(0), e.c(layout.groups), 1, [&](Value g) {
+    e.prefetchStream(g, layout.groups, group / 4);
+    Value from = e.at(x, e.mulC(g, group * 4));
+    Value to = e.at(out, e.mulC(g, group * 2));
+    Value sum;
+    for (int64_t i = 0; i < group / kLanes; ++i) {
+      Value v = e.load(e.v16f32(), e.at(from, i * 64), /*shared=*/true);
+      // In integers: the conversion of AVX512-BF16 flushes denormals.
+      Value bits = arith::BitcastOp::create(e.b, e.loc, ints, v);
+      Value even = e.add(e.add(bits, e.c(ints, 0x7fff)),
+                         both(right16(bits), 1));
+      Value isNaN =
+          e.cmp(arith::CmpIPredicate::ugt, both(bits, 0x7fffffff),
+                e.c(ints, 0x7f800000));
+      Value quiet =
+          arith::OrIOp::create(e.b, e.loc, bits, e.c(ints, 0x00400000));
+      Value rounded = both(e.select(isNaN, quiet, even), 0xffff0000);
+      Value f = arith::BitcastOp::create(e.b, e.loc, e.v16f32(), rounded);
+      sum = sum ? e.fadd(sum, f) : f;
+      Value halves = arith::TruncIOp::create(
+          e.b, e.loc, e.vec(e.b.getI16Type()), right16(rounded));
+      e.store(vector::ShuffleOp::create(e.b, e.loc, halves, halves, order),
+              e.at(to, i * 32));
+    }
+    e.store(buildHorizontalSum16(e.b, e.loc, sum),
+            e.at(out, e.addC(e.mulC(g, 4), layout.sums)));
+  });
 }
 
 void sparkc::emitQuantize(Emitter &e, Value x, int64_t size, int64_t group,

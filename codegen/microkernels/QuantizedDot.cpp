@@ -15,17 +15,9 @@
 // the first, f = fma(minimum, x_scale * float(sum x), f). What differs between
 // instruction sets is how four products are added to a lane.
 //
-// The body reads a tile forward, line by line, as PackedLayout.h lays it out:
-// batches of groups, each batch's scales and zero points first. Two tiles
-// side by side, group by group, are two streams: memory delivers more to them
-// than to one. A processor looks some 40 lines ahead of what it waits for, since
-// instructions that depend on a line fill its queues; prefetches do not, so with
-// them memory has enough to do where its answer takes longer than that.
-//
 //===----------------------------------------------------------------------===//
 
-#include "codegen/microkernels/Kernels.h"
-#include "codegen/microkernels/QuantizedTile.h"
+#include "codegen/microkernels/TileWalk.h"
 #include "sparkc_abi.h"
 
 using namespace mlir;
@@ -33,114 +25,47 @@ using namespace sparkc;
 
 namespace {
 
-class QuantizedDot : QuantizedTile {
+class QuantizedDot : public TileWalk {
 public:
   QuantizedDot(Emitter &e, const TileOperands &in, Layout layout, Dot4 kind)
-      : QuantizedTile(e, layout, in.cols, in.group, kind), in(in),
-        qvec(in.cols, in.xGroup) {}
-  SmallVector<Value> emit();
+      : TileWalk(e, in, layout, kind), qvec(in.cols, in.xGroup) {}
 
 private:
+  Value part(const Group &group, int64_t part, Value f) override;
   /// Four activations, columns k .. k+3 from `xs`, in every lane.
-  Value activations(Value xs, int64_t k);
+  Value activations(Value xs, int64_t k) {
+    return e.broadcast(e.load(e.i32(), e.at(xs, k)), lanes());
+  }
   Sums zeroSums() { return Sums(halves(), e.c(ints(lanes()), 0)); }
-  void prefetch(Value at, int64_t bytes);
-  Value group(Value batch, Value index, int64_t inBatch, Factors factors,
-              Value f);
-  SmallVector<Value> batchOf(Value offset, Value firstGroup, int64_t groups,
-                             ValueRange f);
 
-  const TileOperands &in;
   QVecLayout qvec;
 };
 
 } // namespace
 
-Value QuantizedDot::activations(Value xs, int64_t k) {
-  return e.broadcast(e.load(e.i32(), e.at(xs, k)), lanes());
-}
-
-void QuantizedDot::prefetch(Value at, int64_t bytes) {
-  for (int64_t i = 0; in.ahead && i < bytes; i += 64)
-    e.prefetch(e.at(at, i + in.ahead), in.once ? Emitter::Locality::Once
-                                               : Emitter::Locality::All);
-}
-
-/// Group `inBatch` of a batch; `index` is its number in the tile.
-Value QuantizedDot::group(Value batch, Value index, int64_t inBatch,
-                          Factors factors, Value f) {
-  // Groups do not mix, or there were more sums than registers; and where K is
-  // short, all of its activations would be read once for all tiles, to be
-  // spilled. Behind a fence (no instruction) each group of each tile reads its
-  // own, folded into the products.
-  LLVM::FenceOp::create(e.b, e.loc, LLVM::AtomicOrdering::seq_cst,
-                        "singlethread");
-  Value scales = this->scales(batch, e.c(inBatch), factors);
-  bool withMinimum = hasMinimum(form);
-  Value minima, zeros;
-  if (withMinimum)
-    minima = this->minima(batch, e.c(inBatch), factors);
-  else
-    zeros = this->zeros(batch, e.c(inBatch));
-  Value lines =
-      e.at(batch, matrix.headBytes() + 64 * matrix.groupLines() * inBatch);
-  prefetch(lines, 64 * matrix.groupLines());
-  int64_t parts = in.group / in.xGroup;
-  for (int64_t part = 0; part < parts; ++part) {
-    Value xIndex = e.addC(e.mulC(index, parts), part);
-    Value xs = e.at(in.x, e.mulC(index, in.group));
-    Sums low = zeroSums(), high = zeroSums();
-    int64_t first = part * in.xGroup;
-    columns(lines, first, in.xGroup, halves(),
-            [&](int64_t i, int64_t half, Value codes) {
-              Value &sum = (i / 4 % 2 ? high : low)[half];
-              sum = dot4(sum, codes, activations(xs, first + i));
-            });
-    Value word = e.mulC(xIndex, 4);
-    Value xSum = e.load(e.i32(), e.at(in.x, e.addC(word, qvec.sums)));
-    Value xScale = e.load(e.f32(), e.at(in.x, e.addC(word, qvec.scales)));
-    Value d = e.add(whole(low), whole(high)), sums = e.broadcast(xSum);
-    if (!withMinimum)
-      d = e.sub(d, e.mul(zeros, sums));
-    auto toFloat = [&](Value v) -> Value {
-      return arith::SIToFPOp::create(e.b, e.loc, e.v16f32(), v);
-    };
-    Value xScales = e.broadcast(xScale);
-    f = e.fma(e.fmul(scales, xScales), toFloat(d), f);
-    if (withMinimum)
-      f = e.fma(minima, e.fmul(xScales, toFloat(sums)), f);
-  }
-  return f;
-}
-
-/// The batch at `offset` of every tile.
-SmallVector<Value> QuantizedDot::batchOf(Value offset, Value firstGroup,
-                                         int64_t groups, ValueRange f) {
-  SmallVector<Value> next(f), batches;
-  SmallVector<Factors> factors;
-  for (Value tile : in.tiles) {
-    batches.push_back(e.at(tile, offset));
-    prefetch(batches.back(), matrix.headBytes());
-    factors.push_back(this->factors(batches.back()));
-  }
-  for (int64_t g = 0; g < groups; ++g)
-    for (auto [batch, common, sum] : llvm::zip_equal(batches, factors, next))
-      sum = group(batch, e.addC(firstGroup, g), g, common, sum);
-  return next;
-}
-
-SmallVector<Value> QuantizedDot::emit() {
-  const int64_t perBatch = matrix.batchGroups();
-  int64_t groups = matrix.groups(), batches = groups / perBatch;
-  SmallVector<Value> f(in.tiles.size(), e.zero16());
-  if (batches)
-    f = e.reduce(e.c(0), e.c(batches), 1, f, [&](Value i, ValueRange carried) {
-      return batchOf(e.mulC(i, matrix.batchBytes()), e.mulC(i, perBatch),
-                     perBatch, carried);
-    });
-  if (int64_t rest = groups % perBatch)
-    f = batchOf(e.c(batches * matrix.batchBytes()), e.c(batches * perBatch),
-                rest, f);
+Value QuantizedDot::part(const Group &group, int64_t part, Value f) {
+  Value xIndex = e.addC(e.mulC(group.index, in.group / in.xGroup), part);
+  Value xs = e.at(in.x, e.mulC(group.index, in.group));
+  Sums low = zeroSums(), high = zeroSums();
+  int64_t first = part * in.xGroup;
+  columns(group.lines, first, in.xGroup, halves(),
+          [&](int64_t i, int64_t half, Value codes) {
+            Value &sum = (i / 4 % 2 ? high : low)[half];
+            sum = dot4(sum, codes, activations(xs, first + i));
+          });
+  Value word = e.mulC(xIndex, 4);
+  Value xSum = e.load(e.i32(), e.at(in.x, e.addC(word, qvec.sums)));
+  Value xScale = e.load(e.f32(), e.at(in.x, e.addC(word, qvec.scales)));
+  Value d = e.add(whole(low), whole(high)), sums = e.broadcast(xSum);
+  if (!group.minima)
+    d = e.sub(d, e.mul(group.zeros, sums));
+  auto toFloat = [&](Value v) -> Value {
+    return arith::SIToFPOp::create(e.b, e.loc, e.v16f32(), v);
+  };
+  Value xScales = e.broadcast(xScale);
+  f = e.fma(e.fmul(group.scales, xScales), toFloat(d), f);
+  if (group.minima)
+    f = e.fma(group.minima, e.fmul(xScales, toFloat(sums)), f);
   return f;
 }
 

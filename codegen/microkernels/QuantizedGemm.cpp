@@ -23,15 +23,11 @@
 // f = fma(minimum, x_scale * float(sum x), f) follows, of which the second
 // factor is computed for a quad beforehand.
 //
-// Columns go in chunks. A chunk of three tiles is unpacked once to a panel that
-// stays in the L1 cache, one line of bytes for four columns, and all quads of
-// tokens pass over it: with 512-bit registers three tiles by four tokens at
-// once, with 256 bits one by four. In between f waits in memory.
+// The panel has one line of bytes for four columns.
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/microkernels/Kernels.h"
-#include "codegen/microkernels/QuantizedTile.h"
+#include "codegen/microkernels/BlockWalk.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "sparkc_abi.h"
 
@@ -43,28 +39,24 @@ using namespace sparkc;
 static constexpr int64_t kChunk = 256;
 /// A chunk has at least as many groups.
 static constexpr int64_t kChunkGroups = 4;
-/// Lines of each tile's next chunk to prefetch at every quad: all of them are
-/// there after 18 quads of 4-bit codes.
-static constexpr int64_t kPrefetchLines = 2;
 
 namespace {
 
-class QuantizedGemm : QuantizedTile {
+class QuantizedGemm : public BlockWalk {
 public:
   QuantizedGemm(Emitter &e, const BlockOperands &in, Layout layout, Dot4 kind)
-      : QuantizedTile(e, layout, in.cols, in.group, kind), in(in),
-        quad(in.cols, in.xGroup), parts(in.group / in.xGroup),
-        tilesAtOnce(kind == Dot4::VNNI512 ? kBlockTiles : 1),
-        xGroups(std::max(kChunk / in.group, kChunkGroups) * parts),
-        stripBytes(xGroups * groupBytes()) {}
-  void emit();
+      : BlockWalk(e, in, layout, kind, kind == Dot4::VNNI512 ? kBlockTiles : 1,
+                  kChunk, kChunkGroups, /*bf16=*/false) {
+    if (hasMinimum(form))
+      weightedSums = e.stack(xGroups * 4 * kQuad);
+  }
 
 private:
   // The panel: for each strip of `tilesAtOnce` tiles and each activation group
   // the lines of w, [column / 4][tile], then a line a tile each of scales, of
   // starts, and of what is multiplied by sum x: integers or minima.
   int64_t groupLines() const { return in.xGroup / 4 * tilesAtOnce; }
-  int64_t groupBytes() const {
+  int64_t groupBytes() const override {
     bool third = usesSums() || hasMinimum(form);
     return 64 * (groupLines() + (third ? 3 : 2) * tilesAtOnce);
   }
@@ -80,23 +72,13 @@ private:
   }
   bool usesSums() const { return bits == 8; }
 
-  void clear();
-  void unpack(Value firstGroup, Value groups);
-  Value unpackGroup(Value lines, int64_t k, Value less, Value out);
-  void multiply(Value strip, Value x, Value f, Value xGroup, Value count);
-  void weighSums(Value scales, Value sums, Value count);
-  SmallVector<Value> group(Value panel, Value xs, Value scales, Value sums,
-                           Value weighted, ValueRange f);
+  void unpackGroup(Value batch, Value inBatch, Value lines,
+                   Value out) override;
+  Value unpackPart(Value lines, int64_t k, Value less, Value out);
+  void prepare(Value x, Value xGroup, Value count) override;
+  SmallVector<Value> group(Value panel, Value x, Value index, Value g,
+                           ValueRange f) override;
 
-  const BlockOperands &in;
-  QuadLayout quad;
-  /// Activation groups of a group of weights.
-  int64_t parts;
-  int64_t tilesAtOnce;
-  /// Activation groups of a chunk.
-  int64_t xGroups;
-  int64_t stripBytes;
-  Value panel;
   /// x_scale * float(sum x) of a quad, [activation group][token]; of forms with
   /// minima.
   Value weightedSums;
@@ -104,19 +86,10 @@ private:
 
 } // namespace
 
-/// f = 0.
-void QuantizedGemm::clear() {
-  e.loop(e.c(0), e.mulC(in.quads, kQuad), 1, [&](Value token) {
-    for (int64_t tile = 0; tile < kBlockTiles; ++tile)
-      e.store(e.zero16(),
-              e.at(in.f, e.addC(e.mulC(token, in.fRow), 64 * tile)));
-  });
-}
-
 /// One activation group, from column k of `lines` on: code - `less` to the lines
 /// at `out`. Returns the sum of the codes.
-Value QuantizedGemm::unpackGroup(Value lines, int64_t k, Value less,
-                                 Value out) {
+Value QuantizedGemm::unpackPart(Value lines, int64_t k, Value less,
+                                Value out) {
   VectorType wide = ints(kLanes);
   Value pairs = e.c(wide, 0x00ff00ff);
   auto both = [&](Value x, Value mask) -> Value {
@@ -147,52 +120,39 @@ Value QuantizedGemm::unpackGroup(Value lines, int64_t k, Value less,
   return e.add(both(inWords, e.c(wide, 0xffff)), right(inWords, 16));
 }
 
-/// Groups [firstGroup, firstGroup + groups) of the tiles, to the panel.
-void QuantizedGemm::unpack(Value firstGroup, Value groups) {
-  e.loop(e.c(0), e.c(kBlockTiles), 1, [&](Value tile) {
-    // In place of a tile that is not there, the last one.
-    Value source = e.umin(tile, e.addC(in.count, -1));
-    Value packed = e.at(in.tiles, e.mulC(source, matrix.tileBytes()));
-    Value to = e.at(panel, e.add(e.mulC(e.divC(tile, tilesAtOnce), stripBytes),
-                                 e.mulC(e.remC(tile, tilesAtOnce), 64)));
-    e.loop(e.c(0), groups, 1, [&](Value g) {
-      Value index = e.add(firstGroup, g);
-      Value batch = e.at(
-          packed,
-          e.mulC(e.divC(index, matrix.batchGroups()), matrix.batchBytes()));
-      Value inBatch = e.remC(index, matrix.batchGroups());
-      Factors factors = this->factors(batch);
-      Value scale = scales(batch, inBatch, factors);
-      Value zero = hasMinimum(form) ? e.c(ints(kLanes), 0)
-                                    : zeros(batch, inBatch);
-      // What is taken from each code.
-      Value less = usesSums() ? e.c(ints(kLanes), 128) : zero;
-      Value lines =
-          e.at(batch, e.addC(e.mulC(inBatch, 64 * matrix.groupLines()),
-                             matrix.headBytes()));
-      for (int64_t part = 0; part < parts; ++part) {
-        Value out =
-            e.at(to, e.mulC(e.addC(e.mulC(g, parts), part), groupBytes()));
-        Value sum = unpackGroup(lines, part * in.xGroup, less, out);
-        e.store(scale, e.at(out, scaleAt(0)), false, 64);
-        Value all = e.mul(less, e.c(ints(kLanes), in.xGroup));
-        e.store(e.mul(e.sub(all, sum), e.c(ints(kLanes), 128)),
-                e.at(out, startAt(0)), false, 64);
-        // Times the negated sum of the quad.
-        if (usesSums())
-          e.store(e.sub(zero, e.c(ints(kLanes), 128)), e.at(out, factorAt(0)),
-                  false, 64);
-        if (hasMinimum(form))
-          e.store(minima(batch, inBatch, factors), e.at(out, factorAt(0)),
-                  false, 64);
-      }
-    });
-  });
+void QuantizedGemm::unpackGroup(Value batch, Value inBatch, Value lines,
+                                Value to) {
+  Factors factors = this->factors(batch);
+  Value scale = scales(batch, inBatch, factors);
+  Value zero =
+      hasMinimum(form) ? e.c(ints(kLanes), 0) : zeros(batch, inBatch);
+  // What is taken from each code.
+  Value less = usesSums() ? e.c(ints(kLanes), 128) : zero;
+  for (int64_t part = 0; part < parts; ++part) {
+    Value out = e.at(to, part * groupBytes());
+    Value sum = unpackPart(lines, part * in.xGroup, less, out);
+    e.store(scale, e.at(out, scaleAt(0)), false, 64);
+    Value all = e.mul(less, e.c(ints(kLanes), in.xGroup));
+    e.store(e.mul(e.sub(all, sum), e.c(ints(kLanes), 128)),
+            e.at(out, startAt(0)), false, 64);
+    // Times the negated sum of the quad.
+    if (usesSums())
+      e.store(e.sub(zero, e.c(ints(kLanes), 128)), e.at(out, factorAt(0)),
+              false, 64);
+    if (hasMinimum(form))
+      e.store(minima(batch, inBatch, factors), e.at(out, factorAt(0)), false,
+              64);
+  }
 }
 
 /// x_scale * float(sum x) for `count` activation groups of a quad. What is
 /// stored of a sum is its negative, as an int16.
-void QuantizedGemm::weighSums(Value scales, Value sums, Value count) {
+void QuantizedGemm::prepare(Value x, Value xGroup, Value count) {
+  if (!hasMinimum(form))
+    return;
+  Value first = e.mulC(xGroup, 4 * kQuad);
+  Value scales = e.at(x, e.addC(first, quad.scales));
+  Value sums = e.at(x, e.addC(first, quad.sums));
   VectorType four = e.vec(e.i32(), kQuad), floats = e.vec(e.f32(), kQuad);
   Value sixteen = e.c(four, 16);
   e.loop(e.c(0), count, 1, [&](Value g) {
@@ -208,9 +168,14 @@ void QuantizedGemm::weighSums(Value scales, Value sums, Value count) {
 }
 
 /// One activation group: f of [tile][token].
-SmallVector<Value> QuantizedGemm::group(Value panel, Value xs, Value scales,
-                                        Value sums, Value weighted,
-                                        ValueRange f) {
+SmallVector<Value> QuantizedGemm::group(Value panel, Value x, Value index,
+                                        Value g, ValueRange f) {
+  Value xs = e.at(x, e.mulC(index, 4 * in.xGroup)), word = e.mulC(index, 16);
+  Value scales = e.at(x, e.addC(word, quad.scales));
+  Value sums = e.at(x, e.addC(word, quad.sums));
+  Value weighted;
+  if (hasMinimum(form))
+    weighted = e.at(weightedSums, e.mulC(g, 4 * kQuad));
   int64_t n = tilesAtOnce * kQuad;
   SmallVector<Sums> d(n);
   for (int64_t token = 0; token < kQuad; ++token)
@@ -260,74 +225,6 @@ SmallVector<Value> QuantizedGemm::group(Value panel, Value xs, Value scales,
     }
   }
   return next;
-}
-
-/// A quad's activation groups [xGroup, xGroup + count) times a strip.
-void QuantizedGemm::multiply(Value strip, Value x, Value f, Value xGroup,
-                             Value count) {
-  auto address = [&](int64_t tile, int64_t token) {
-    return e.at(f, token * in.fRow + 64 * tile);
-  };
-  SmallVector<Value> sums;
-  for (int64_t tile = 0; tile < tilesAtOnce; ++tile)
-    for (int64_t token = 0; token < kQuad; ++token)
-      sums.push_back(e.load(e.v16f32(), address(tile, token), false, 64));
-  if (hasMinimum(form)) {
-    Value first = e.mulC(xGroup, 4 * kQuad);
-    weighSums(e.at(x, e.addC(first, quad.scales)),
-              e.at(x, e.addC(first, quad.sums)), count);
-  }
-  sums = e.reduce(e.c(0), count, 1, sums, [&](Value g, ValueRange carried) {
-    Value index = e.add(xGroup, g);
-    Value word = e.mulC(index, 16);
-    return group(e.at(strip, e.mulC(g, groupBytes())),
-                 e.at(x, e.mulC(index, 4 * in.xGroup)),
-                 e.at(x, e.addC(word, quad.scales)),
-                 e.at(x, e.addC(word, quad.sums)),
-                 hasMinimum(form) ? e.at(weightedSums, e.mulC(g, 4 * kQuad))
-                                  : Value(),
-                 carried);
-  });
-  for (int64_t tile = 0; tile < tilesAtOnce; ++tile)
-    for (int64_t token = 0; token < kQuad; ++token)
-      e.store(sums[tile * kQuad + token], address(tile, token), false, 64);
-}
-
-void QuantizedGemm::emit() {
-  int64_t chunk = xGroups / parts;
-  panel = e.stack(kBlockTiles / tilesAtOnce * stripBytes);
-  if (hasMinimum(form))
-    weightedSums = e.stack(xGroups * 4 * kQuad);
-  clear();
-  e.loop(e.c(0), e.c(matrix.groups()), chunk, [&](Value first) {
-    Value groups = e.umin(e.sub(e.c(matrix.groups()), first), e.c(chunk));
-    unpack(first, groups);
-    Value xGroup = e.mulC(first, parts), count = e.mulC(groups, parts);
-    // What is unpacked next: of these tiles, or of those behind them.
-    Value next = e.addC(first, chunk);
-    Value ahead = e.select(
-        e.cmp(arith::CmpIPredicate::ult, next, e.c(matrix.groups())),
-        e.mulC(e.divC(next, matrix.batchGroups()), matrix.batchBytes()),
-        e.c(kBlockTiles * matrix.tileBytes()));
-    e.loop(e.c(0), e.c(kBlockTiles / tilesAtOnce), 1, [&](Value strip) {
-      Value from = e.at(panel, e.mulC(strip, stripBytes));
-      Value coming = e.at(
-          in.tiles,
-          e.add(ahead, e.mulC(strip, tilesAtOnce * matrix.tileBytes())));
-      e.loop(e.c(0), in.quads, 1, [&](Value q) {
-        for (int64_t i = 0; i < tilesAtOnce * kPrefetchLines; ++i)
-          e.prefetch(e.at(coming, e.addC(e.mulC(q, 64 * kPrefetchLines),
-                                         i / kPrefetchLines *
-                                                 matrix.tileBytes() +
-                                             i % kPrefetchLines * 64)),
-                     Emitter::Locality::L2);
-        multiply(from, e.at(in.x, e.mulC(q, quad.bytes)),
-                 e.at(in.f, e.add(e.mulC(q, kQuad * in.fRow),
-                                  e.mulC(strip, 64 * tilesAtOnce))),
-                 xGroup, count);
-      });
-    });
-  });
 }
 
 template <Layout layout, Dot4 kind>

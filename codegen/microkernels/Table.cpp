@@ -66,27 +66,39 @@ static bool runsOn(unsigned kernel, unsigned machine) {
 
 template <typename Kernel>
 static const Kernel *select(ArrayRef<Kernel> table, StringRef layout,
-                            unsigned isa) {
+                            unsigned isa, unsigned features = 0) {
   const Kernel *best = nullptr;
   for (const Kernel &kernel : table)
-    if (layout == kernel.layout && runsOn(kernel.isa, isa))
+    if (layout == kernel.layout && runsOn(kernel.isa, isa) &&
+        !(kernel.features & ~features))
       best = &kernel;
   return best;
 }
 
 const TileKernel *sparkc::findTileKernel(StringRef name) {
-  return find(tileKernels(), name);
+  if (const TileKernel *kernel = find(tileKernels(), name))
+    return kernel;
+  return find(pairTileKernels(), name);
 }
 const TileKernel *sparkc::selectTileKernel(StringRef layout, unsigned isa) {
   return select(tileKernels(), layout, isa);
 }
+const TileKernel *sparkc::selectPairTileKernel(StringRef layout, unsigned isa,
+                                               unsigned features) {
+  return select(pairTileKernels(), layout, isa, features);
+}
 const BlockKernel *sparkc::findBlockKernel(StringRef name) {
-  if (const BlockKernel *kernel = find(blockKernels(), name))
-    return kernel;
+  for (ArrayRef<BlockKernel> table : {blockKernels(), pairBlockKernels()})
+    if (const BlockKernel *kernel = find(table, name))
+      return kernel;
   return find(hostBlockKernels(), name);
 }
 const BlockKernel *sparkc::selectBlockKernel(StringRef layout, unsigned isa) {
   return select(blockKernels(), layout, isa);
+}
+const BlockKernel *sparkc::selectPairBlockKernel(StringRef layout, unsigned isa,
+                                                 unsigned features) {
+  return select(pairBlockKernels(), layout, isa, features);
 }
 const BlockKernel *sparkc::selectHostBlockKernel(StringRef layout) {
   return select(hostBlockKernels(), layout, SPARKC_ISA_AVX2);

@@ -130,7 +130,7 @@ llvm::Error DescriptorBuilder::build(ArrayRef<TargetSpec> targets,
 
   string("compiler", "sparkc " SPARKC_VERSION);
   string("target", targetName(targets));
-  string("scheme", config.getScheme());
+  string("scheme", config.getSchemeInWords());
   b.setInsertionPointToEnd(module.getBody());
   SmallVector<int32_t> ids(layouts.begin(), layouts.end());
   LLVM::GlobalOp::create(

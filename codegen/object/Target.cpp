@@ -64,7 +64,7 @@ static std::string missing(const MCSubtargetInfo &subtarget,
   return names;
 }
 
-Expected<TargetSpec> sparkc::resolveTarget(StringRef mcpu) {
+Expected<TargetSpec> sparkc::resolveTarget(StringRef mcpu, bool bf16) {
   Expected<const Target *> target = lookupX86();
   if (!target)
     return target.takeError();
@@ -124,6 +124,10 @@ Expected<TargetSpec> sparkc::resolveTarget(StringRef mcpu) {
     spec.abiFeatures |= SPARKC_CPU_AVX512VBMI;
     features.AddFeature("avx512vbmi");
   }
+  if (bf16 && has({"avx512vnni", "avx512bf16"})) {
+    spec.abiFeatures |= SPARKC_CPU_AVX512BF16;
+    features.AddFeature("avx512bf16");
+  }
   spec.features = features.getString();
   return spec;
 }
@@ -159,7 +163,8 @@ static constexpr struct {
     {"avx2", SPARKC_ISA_AVX2, "haswell", "x86-64-v3", "", 256, true},
 };
 
-Expected<SmallVector<TargetSpec>> sparkc::resolveIsas(StringRef list) {
+Expected<SmallVector<TargetSpec>> sparkc::resolveIsas(StringRef list,
+                                                      bool bf16) {
   SmallVector<StringRef> names;
   list.split(names, ',');
   for (size_t i = 0; i < names.size(); ++i) {
@@ -186,6 +191,18 @@ Expected<SmallVector<TargetSpec>> sparkc::resolveIsas(StringRef list) {
     spec.isa = row.isa;
     spec.preferVectorWidth = row.width;
     spec.prefix = std::string(row.name) + ".";
+    // Every machine with AMX has AVX512-BF16, of the others some.
+    if (bf16 && row.isa >= SPARKC_ISA_AVX512VNNI) {
+      TargetSpec more = spec;
+      more.features += ",+avx512bf16";
+      more.abiFeatures |= SPARKC_CPU_AVX512BF16;
+      if (row.isa == SPARKC_ISA_AMX) {
+        spec = std::move(more);
+      } else {
+        more.prefix = "avx512bf16.";
+        specs.push_back(std::move(more));
+      }
+    }
     specs.push_back(std::move(spec));
   }
   return specs;

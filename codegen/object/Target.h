@@ -40,8 +40,9 @@ struct TargetSpec {
   std::string features;
   /// sparkc_isa.
   uint32_t isa = 0;
-  /// sparkc_cpu_feature bits that the code may use. (BF16 and FP16 are left
-  /// out: no kernel needs them, and their instructions flush denormals.)
+  /// sparkc_cpu_feature bits that the code may use: BF16 only where it is asked
+  /// for. (FP16 is left out: no kernel needs it, and like those of BF16 its
+  /// instructions flush denormals.)
   uint32_t abiFeatures = 0;
   /// Widest vectors in bits, 256 or 512.
   unsigned preferVectorWidth = 0;
@@ -53,7 +54,9 @@ struct TargetSpec {
 /// The target of `--mcpu`: "native" (the CPU and the features of this host, a
 /// hypervisor's mask included) or an LLVM CPU name. Fails for a name that LLVM
 /// does not know and for CPUs below x86-64-v3 (AVX2, FMA, F16C).
-llvm::Expected<TargetSpec> resolveTarget(llvm::StringRef mcpu);
+/// `bf16`: code may use AVX512-BF16 where the CPU has it.
+llvm::Expected<TargetSpec> resolveTarget(llvm::StringRef mcpu,
+                                         bool bf16 = false);
 
 /// How a step should prefetch the weights it reads.
 struct StreamPrefetch {
@@ -66,9 +69,11 @@ StreamPrefetch streamPrefetch(llvm::StringRef cpu);
 
 /// The targets of `--isa`, best first: "auto" (every one of amx, avx512vnni,
 /// avxvnni, avx2) or some of these and avx512, by commas. The code of each is
-/// for any machine that has the instruction set, whatever this host is.
+/// for any machine that has the instruction set, whatever this host is. With
+/// `bf16` that of amx may use AVX512-BF16, and before avx512vnni comes a target
+/// for machines that have both.
 llvm::Expected<llvm::SmallVector<TargetSpec>>
-resolveIsas(llvm::StringRef list);
+resolveIsas(llvm::StringRef list, bool bf16 = false);
 
 /// What the descriptor calls the target: a CPU, or instruction sets.
 std::string targetName(llvm::ArrayRef<TargetSpec> specs);

@@ -17,7 +17,7 @@ WeightReport WeightReport::of(mlir::ModuleOp module,
                               std::vector<PackedTensor> packs) {
   WeightReport report;
   for (auto config : module.getOps<spark::ConfigOp>())
-    report.scheme = config.getScheme().str();
+    report.scheme = config.getSchemeInWords();
   for (auto info : module.getOps<step::DescriptorOp>()) {
     report.bytesPerStep = info.getBytesPerStep();
     report.linearWeights = info.getLinearWeights();

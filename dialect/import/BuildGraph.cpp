@@ -153,14 +153,15 @@ void GraphBuilder::buildConfig() {
   int64_t context = options.context
                         ? options.context
                         : std::min<int64_t>(config.maxContext, 4096);
+  auto orNone = [&](const std::string &text) {
+    return text.empty() ? StringAttr() : builder.getStringAttr(text);
+  };
   ConfigOp::create(builder, named("config"), config.vocab, config.hidden,
                    config.intermediate, config.layers, config.heads,
                    config.kvHeads, config.headDim,
                    slides ? config.slidingWindow : 0, config.maxContext,
                    context, options.prefillBlock, scheme(),
-                   options.prefillGemm.empty()
-                       ? StringAttr()
-                       : builder.getStringAttr(options.prefillGemm));
+                   orNone(options.prefillGemm), orNone(options.activations));
 }
 
 void GraphBuilder::buildWeight(const LogicalWeight &weight) {

@@ -155,6 +155,13 @@ LogicalResult RopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 // Module level
 //===----------------------------------------------------------------------===//
 
+std::string ConfigOp::getSchemeInWords() {
+  std::string words = getScheme().str();
+  if (std::optional<StringRef> activations = getActivations())
+    words += ", " + activations->str() + " activations";
+  return words;
+}
+
 LogicalResult ConfigOp::verify() {
   for (auto [name, value] :
        {std::pair<StringRef, int64_t>{"vocab", getVocab()},
@@ -176,6 +183,9 @@ LogicalResult ConfigOp::verify() {
   if (getPrefillGemm() && *getPrefillGemm() != "onednn")
     return emitOpError() << "'prefill_gemm' must be \"onednn\", not \""
                          << *getPrefillGemm() << "\"";
+  if (getActivations() && *getActivations() != "bf16")
+    return emitOpError() << "'activations' must be \"bf16\", not \""
+                         << *getActivations() << "\"";
   if (getWindowAttr().getInt() < 0)
     return emitOpError() << "'window' must not be negative, not "
                          << getWindowAttr().getInt();

@@ -51,6 +51,9 @@ def Spark_ConfigOp : Spark_Op<"config"> {
     own limit, `context` a session's default. `prefill_block` is the most tokens
     of one prefill call. `prefill_gemm`: whose products a prefill takes, those
     of a library that the host has ("onednn"); its own where there is none.
+    `activations`: what the inputs of quantized matrices are rounded to, "bf16";
+    int8 in groups where there is none. Where no matrix is quantized,
+    `spark-to-step` takes it away.
 
     ```mlir
     spark.config {vocab = 512 : i64, hidden = 128 : i64, ...}
@@ -60,9 +63,14 @@ def Spark_ConfigOp : Spark_Op<"config"> {
     I64Attr:$vocab, I64Attr:$hidden, I64Attr:$intermediate, I64Attr:$layers,
     I64Attr:$heads, I64Attr:$kv_heads, I64Attr:$head_dim, I64Attr:$window,
     I64Attr:$max_context, I64Attr:$context, I64Attr:$prefill_block,
-    StrAttr:$scheme, OptionalAttr<StrAttr>:$prefill_gemm);
+    StrAttr:$scheme, OptionalAttr<StrAttr>:$prefill_gemm,
+    OptionalAttr<StrAttr>:$activations);
   let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// How weights, and activations that are not int8, are stored, in words.
+    std::string getSchemeInWords();
+  }];
 }
 
 /// What `through` lists.

@@ -49,6 +49,13 @@ std::pair<int64_t, int64_t> step::activationShape(Type type) {
   return {block.getSize(), block.getGroup()};
 }
 
+bool step::isBF16Activation(Type type) {
+  if (auto qvec = dyn_cast<QVecType>(type))
+    return qvec.getElement().isBF16();
+  auto block = dyn_cast<BlockType>(type);
+  return block && block.getElement().isBF16();
+}
+
 //===----------------------------------------------------------------------===//
 // Types and attributes
 //===----------------------------------------------------------------------===//
@@ -68,22 +75,34 @@ static LogicalResult checkGroup(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+static LogicalResult
+checkElement(function_ref<InFlightDiagnostic()> emitError, Type element) {
+  if (!element.isSignlessInteger(8) && !element.isBF16())
+    return emitError() << "activations in groups are i8 or bf16, not "
+                       << element;
+  return success();
+}
+
 LogicalResult VecType::verify(function_ref<InFlightDiagnostic()> emitError,
                               int64_t size) {
   return checkSize(emitError, size);
 }
 
 LogicalResult QVecType::verify(function_ref<InFlightDiagnostic()> emitError,
-                               int64_t size, int64_t group) {
-  if (failed(checkSize(emitError, size)))
+                               int64_t size, int64_t group, Type element) {
+  if (failed(checkSize(emitError, size)) ||
+      failed(checkElement(emitError, element)))
     return failure();
   return checkGroup(emitError, group);
 }
 
 LogicalResult BlockType::verify(function_ref<InFlightDiagnostic()> emitError,
-                                int64_t size, int64_t group) {
-  if (failed(checkSize(emitError, size)))
+                                int64_t size, int64_t group, Type element) {
+  if (failed(checkSize(emitError, size)) ||
+      failed(checkElement(emitError, element)))
     return failure();
+  if (!group && element.isBF16())
+    return emitError() << "activations of bf16 are in groups";
   return group ? checkGroup(emitError, group) : success();
 }
 

@@ -38,6 +38,8 @@ int64_t maxWindowChunks(int64_t window, int64_t chunk);
 
 /// Elements and group (0: floats) of a vec, qvec or block.
 std::pair<int64_t, int64_t> activationShape(mlir::Type type);
+/// Is a qvec or block one of bf16?
+bool isBF16Activation(mlir::Type type);
 
 /// Floats of one record that attention leaves for a head and a chunk.
 int64_t partialFloats(int64_t headDim);

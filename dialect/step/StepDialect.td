@@ -54,20 +54,31 @@ def Step_Vec : Step_Type<"Vec", "vec"> {
   let genVerifyDecl = 1;
 }
 
+/// `i8` is not written out.
+def Step_Element : DefaultValuedParameter<"::mlir::Type",
+    "::mlir::IntegerType::get($_ctxt, 8)">;
+
 def Step_QVec : Step_Type<"QVec", "qvec"> {
-  let summary = "An activation in groups of int8, private to a thread";
+  let summary = "An activation in groups of int8 or bf16, private to a thread";
   let description = [{
-    `size` elements, padded with 0 to the next multiple of 128. Each `group` of
-    them shares a scale: x ~ scale * code, codes in [-127, 127], scale =
-    max |x| / 127; groups have 16, 32, 64 or 128. In memory: the codes, then a float scale a group, then the
-    sum of the codes of each group as int32, each part on a multiple of 64.
+    `size` elements, padded with 0 to the next multiple of 128, in groups of 16,
+    32, 64 or 128. Each group of `i8`, the default, shares a scale: x ~ scale *
+    code, codes in [-127, 127], scale = max |x| / 127. In memory: the codes, then
+    a float scale a group, then the sum of the codes of each group as int32, each
+    part on a multiple of 64.
+
+    Elements of `bf16` are rounded to that. In memory: the elements, each four of
+    them in the order 0, 2, 1, 3, which makes a word of 4 bytes of two columns
+    that meet in a word of unpacked codes; then, on a multiple of 64, the sum of
+    each group's rounded elements as float.
 
     ```mlir
     !step.qvec<2048, 64>
+    !step.qvec<2048, 64, bf16>
     ```
   }];
-  let parameters = (ins "int64_t":$size, "int64_t":$group);
-  let assemblyFormat = "`<` $size `,` $group `>`";
+  let parameters = (ins "int64_t":$size, "int64_t":$group, Step_Element:$element);
+  let assemblyFormat = "`<` $size `,` $group (`,` $element^)? `>`";
   let genVerifyDecl = 1;
 }
 
@@ -81,12 +92,16 @@ def Step_Block : Step_Type<"Block", "block"> {
     scales a group and 4 words a group that hold minus the sum of the group's
     codes as int16 and 0; each part is on a multiple of 64 bytes.
 
+    In blocks of `bf16` the words are those of such a !step.qvec, interleaved
+    alike; 4 floats a group follow, the sums.
+
     ```mlir
     !step.block<2048, 64>
+    !step.block<2048, 64, bf16>
     ```
   }];
-  let parameters = (ins "int64_t":$size, "int64_t":$group);
-  let assemblyFormat = "`<` $size `,` $group `>`";
+  let parameters = (ins "int64_t":$size, "int64_t":$group, Step_Element:$element);
+  let assemblyFormat = "`<` $size `,` $group (`,` $element^)? `>`";
   let genVerifyDecl = 1;
 }
 

@@ -392,14 +392,16 @@ def Step_FoldOp : Step_SlotUser<"fold", [Step_InPhase]> {
 }
 
 def Step_QuantizeOp : Step_Op<"quantize", [Step_InPhase]> {
-  let summary = "The activation in groups of int8";
+  let summary = "The activation in groups of int8, or rounded to bf16";
   let description = [{
     Codes are x * (127 / max |x|), rounded to nearest even; the scale is
     max |x| / 127. In a group whose maximum is below 2^-120 all codes are 0. The
-    scale of a group that holds a NaN is NaN.
+    scale of a group that holds a NaN is NaN. To bf16 each element is rounded for
+    itself, to nearest even.
 
     ```mlir
     %q = step.quantize %n : !step.vec<128> -> !step.qvec<128, 64>
+    %p = step.quantize %n : !step.vec<128> -> !step.qvec<128, 64, bf16>
     ```
   }];
   let arguments = (ins Step_Vec:$input);

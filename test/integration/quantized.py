@@ -92,9 +92,10 @@ def int8(x, group):
     return values.reshape(tokens, -1)[:, :cols], tie
 
 
-def expected(model, weights, tokens):
-    """Logits of the reference on the values and grids of a weights file; and how
-    near each token came to another code."""
+def expected(model, weights, tokens, rounded=int8):
+    """Logits of the reference on the values and grids of a weights file, with
+    activations as `rounded` gives them; and how near each token came to another
+    code."""
     config, stored = read_model(model)
     values = read_weights(weights)
     tensors = {}
@@ -119,7 +120,7 @@ def expected(model, weights, tokens):
         names = [f"{prefix}.{part}" for part in pair] if pair else [name]
         if not found[name][1]:
             return x
-        x, tie = int8(x, min(found[n][1] for n in names if found[n][1]))
+        x, tie = rounded(x, min(found[n][1] for n in names if found[n][1]))
         np.minimum(nearest, tie, out=nearest)
         return x
 
@@ -142,12 +143,12 @@ class Model:
         return run_logits(so, self.tokens, self.vocab, *options)
 
 
-def check_build(failures, model, *options):
+def check_build(failures, model, *options, rounded=int8):
     """One build: the reference's logits, the same bits however it is run."""
     what = f"{model.name}, {' '.join(map(str, options))}"
     so = model.build("--kv", "f32", *options)
     got = model.logits(so, "-t", 1)
-    want, nearest = expected(model.path, so.with_suffix(".weights"), model.tokens)
+    want, nearest = expected(model.path, so.with_suffix(".weights"), model.tokens, rounded)
     failures.close_until_tie(got, want, nearest, EXACT, what)
     for threads in (2, 3, 4, 7):
         failures.same_bits(model.logits(so, "-t", threads), got,

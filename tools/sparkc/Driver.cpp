@@ -69,7 +69,8 @@ private:
   }
   llvm::Error runPipeline(ModuleOp on, StringRef stage,
                           llvm::function_ref<void(OpPassManager &)> build);
-  llvm::Error resolveTargets();
+  /// `bf16`: code may use the instructions of AVX512-BF16.
+  llvm::Error resolveTargets(bool bf16);
   /// From the schedule to functions for each of the targets.
   llvm::Error generateCode();
   llvm::Error writeText();
@@ -122,6 +123,7 @@ llvm::Error Compilation::importCheckpoint() {
       std::min(options.prefillBlock ? options.prefillBlock : kDefaultBlock,
                checkpoint->config().maxContext);
   graph.prefillGemm = options.prefillGemm;
+  graph.activations = options.activations;
   if (options.kv)
     graph.kv = *options.kv == "f32"  ? GraphOptions::KVType::F32
                : *options.kv == "q8" ? GraphOptions::KVType::Q8
@@ -313,12 +315,13 @@ llvm::Error Compilation::calibrateWeights() {
 llvm::Error Compilation::parseStage() {
   if (options.weights || !options.weightsFor.empty() || options.rotate ||
       options.kv || options.context || options.prefillBlock ||
-      !options.prefillGemm.empty() || !options.calibrate.empty() ||
-      !options.certify.empty())
+      !options.prefillGemm.empty() || !options.activations.empty() ||
+      !options.calibrate.empty() || !options.certify.empty())
     return importError(options.input,
                        "--weights, --weights-for, --rotate, --calibrate, "
-                       "--certify, --kv, --context, --prefill-block and "
-                       "--prefill-gemm are decided where a checkpoint is read; "
+                       "--certify, --kv, --context, --prefill-block, "
+                       "--prefill-gemm and --activations are decided where a "
+                       "checkpoint is read; "
                        "this is the text of a stage");
   if (!options.dequantize.empty() || !options.exportGguf.empty())
     return importError(options.input,
@@ -361,6 +364,10 @@ llvm::Error Compilation::runStages() {
           buildSchedulePipeline(pm, SchedulePipelineOptions());
         }))
       return error;
+  for (auto config : module->getOps<spark::ConfigOp>())
+    if (config.getActivations() && options.emit >= Stage::LLVM)
+      if (llvm::Error error = resolveTargets(/*bf16=*/true))
+        return error;
   if (stage < Stage::LLVM && options.emit >= Stage::LLVM)
     return generateCode();
   return llvm::Error::success();
@@ -592,15 +599,16 @@ llvm::Error Compilation::writeCertifiedModel() {
   return llvm::Error::success();
 }
 
-llvm::Error Compilation::resolveTargets() {
+llvm::Error Compilation::resolveTargets(bool bf16) {
+  targets.clear();
   if (!options.isa.empty()) {
-    auto resolved = resolveIsas(options.isa);
+    auto resolved = resolveIsas(options.isa, bf16);
     if (!resolved)
       return resolved.takeError();
     targets = std::move(*resolved);
     return llvm::Error::success();
   }
-  auto resolved = resolveTarget(options.mcpu);
+  auto resolved = resolveTarget(options.mcpu, bf16);
   if (!resolved)
     return resolved.takeError();
   targets.push_back(std::move(*resolved));
@@ -608,7 +616,7 @@ llvm::Error Compilation::resolveTargets() {
 }
 
 llvm::Error Compilation::run() {
-  if (llvm::Error error = resolveTargets())
+  if (llvm::Error error = resolveTargets(/*bf16=*/false))
     return error;
   if (!options.certify.empty() &&
       (options.emit != Stage::Shared || options.sanitizeThread))

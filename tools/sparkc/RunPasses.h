@@ -13,6 +13,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
+#include "sparkc_abi.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
@@ -63,6 +64,7 @@ inline void buildCodegenFor(const TargetSpec &target, mlir::OpPassManager &pm,
   const StreamPrefetch prefetch = streamPrefetch(target.cpu);
   codegen.ahead = prefetch.ahead;
   codegen.once = prefetch.once;
+  codegen.bf16 = target.abiFeatures & SPARKC_CPU_AVX512BF16;
   codegen.sanitizeThread = sanitizeThread;
   buildCodegenPipeline(pm, codegen);
 }

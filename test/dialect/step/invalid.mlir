@@ -81,6 +81,21 @@ func.func private @f(!step.block<128, 256>)
 
 // -----
 
+// expected-error@+1 {{activations in groups are i8 or bf16, not 'f16'}}
+func.func private @f(!step.qvec<128, 64, f16>)
+
+// -----
+
+// expected-error@+1 {{activations in groups are i8 or bf16, not 'i4'}}
+func.func private @f(!step.block<128, 64, i4>)
+
+// -----
+
+// expected-error@+1 {{activations of bf16 are in groups}}
+func.func private @f(!step.block<128, 0, bf16>)
+
+// -----
+
 //===--- Module level ---===//
 
 // expected-error@+1 {{'step.pack' op offset -64 is negative}}

@@ -70,6 +70,9 @@ inline bool hostRuns(const TargetSpec &spec) {
   if ((spec.abiFeatures & SPARKC_CPU_AVX512VBMI) &&
       !__builtin_cpu_supports("avx512vbmi"))
     return false;
+  if ((spec.abiFeatures & SPARKC_CPU_AVX512BF16) &&
+      !__builtin_cpu_supports("avx512bf16"))
+    return false;
   switch (spec.isa) {
   case SPARKC_ISA_AVX2:
     return v3;

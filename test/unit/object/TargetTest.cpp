@@ -53,6 +53,31 @@ TEST(Target, NamesToIsa) {
   }
 }
 
+TEST(Target, BF16WhereItIsAskedFor) {
+  const std::pair<const char *, uint32_t> cases[] = {
+      {"haswell", 0},
+      {"cascadelake", 0},
+      {"icelake-server", SPARKC_CPU_AVX512VBMI},
+      {"cooperlake", SPARKC_CPU_AVX512BF16},
+      {"znver4", SPARKC_CPU_AVX512VBMI | SPARKC_CPU_AVX512BF16},
+      {"sapphirerapids", SPARKC_CPU_AVX512VBMI | SPARKC_CPU_AVX512BF16},
+  };
+  for (auto [cpu, features] : cases)
+    for (bool asked : {false, true}) {
+      auto spec = resolveTarget(cpu, asked);
+      ASSERT_TRUE(bool(spec)) << messageOf(spec.takeError());
+      bool has = features & SPARKC_CPU_AVX512BF16;
+      EXPECT_EQ(spec->abiFeatures,
+                asked ? features : features & ~SPARKC_CPU_AVX512BF16)
+          << cpu;
+      EXPECT_EQ(spec->features.find("avx512bf16") != std::string::npos,
+                asked && has)
+          << cpu;
+      auto machine = createTargetMachine(*spec);
+      EXPECT_TRUE(bool(machine)) << messageOf(machine.takeError());
+    }
+}
+
 TEST(Target, Native) {
   __builtin_cpu_init();
   auto spec = resolveTarget("native");

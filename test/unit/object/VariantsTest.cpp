@@ -61,6 +61,26 @@ TEST(Variants, ListsBestFirst) {
   EXPECT_EQ(targetName(target("haswell")), "haswell");
 }
 
+TEST(Variants, TellMachinesWithBF16Apart) {
+  auto all = resolveIsas("auto", /*bf16=*/true);
+  ASSERT_TRUE(bool(all)) << messageOf(all.takeError());
+  EXPECT_EQ(namesOf(*all), (Names{"amx.", "avx512bf16.", "avx512vnni.",
+                                  "avxvnni.", "avx2."}));
+  for (const TargetSpec &spec : *all) {
+    bool has = spec.prefix == "amx." || spec.prefix == "avx512bf16.";
+    EXPECT_EQ(spec.abiFeatures, has ? uint32_t(SPARKC_CPU_AVX512BF16) : 0u)
+        << spec.prefix;
+    EXPECT_EQ(spec.features.find("avx512bf16") != std::string::npos, has)
+        << spec.prefix;
+    auto machine = createTargetMachine(spec);
+    EXPECT_TRUE(bool(machine)) << messageOf(machine.takeError());
+  }
+  EXPECT_EQ((*all)[1].isa, uint32_t(SPARKC_ISA_AVX512VNNI));
+  auto some = resolveIsas("avx512,avx2", /*bf16=*/true);
+  ASSERT_TRUE(bool(some)) << messageOf(some.takeError());
+  EXPECT_EQ(namesOf(*some), (Names{"avx512.", "avx2."}));
+}
+
 TEST(Variants, RefusesOtherLists) {
   for (const char *list :
        {"", "sse2", "avx2,", ",avx2", "avx2,avx2", "auto,avx2", "avx2 "}) {
