@@ -4,8 +4,8 @@ usage: full_size.py
 
 The checkpoint is a sparse file: real shapes, all weights zero. Holds: its IR
 prints in under a second of processor time and has no weight bytes in it; a bf16
-compile keeps its peak resident set, mapped pages included, under 1.5 GB; a
-step has at most 145 barriers.
+compile, and one of rotated weights in 4 bits, keep their peak resident set,
+mapped pages included, under 1.5 GB; a step has at most 145 barriers.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -84,6 +84,10 @@ def main():
         said = tool("sparkc-run", so, "--version").stdout.decode()
         barriers = int(re.search(r"(\d+) barriers", said).group(1))
         failures.check(barriers <= 145, f"{barriers} barriers a step")
+        so.with_suffix(".weights").unlink()
+        status, seconds, peak = run_measured(model, "-o", so, "--rotate", "--quiet")
+        failures.check(status == 0, f"rotates: status {status}, {seconds:.0f} s of processor time")
+        failures.check(peak < PEAK_BYTES, f"peak resident set {peak / 1e9:.2f} GB")
     return failures.finish()
 
 
