@@ -228,7 +228,7 @@ llvm::Error Compilation::chooseGrids(std::vector<std::string> &rules) {
       (64 << 20) / (length * staged->vocab()), 1, 8);
   // Twice as many give moments.
   auto tokens = readWindows(*module, options.calibrate, staged->vocab(), length,
-                            3 * count);
+                            std::min(3 * count, options.calibrateWindows));
   if (!tokens)
     return tokens.takeError();
   auto measured = measureSensitivities(

@@ -37,7 +37,7 @@ struct DriverOptions {
   /// A text, or token ids, to choose quantized weights on; empty: each is
   /// rounded for itself.
   std::string calibrate;
-  int64_t calibrateWindows = 128; ///< of 512 tokens
+  int64_t calibrateWindows = 64; ///< of 512 tokens
   /// At most so much is chosen for, a grid for each fused linear; 0: no budget,
   /// or with `calibrate` and no `weights` what the default grids stream.
   double bits = 0;          ///< a weight

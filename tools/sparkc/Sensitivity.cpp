@@ -380,6 +380,12 @@ llvm::Error Measurement::roundReaders(const StagedModel::Layer &layer,
                                       size_t stage, const PackedLayer &packed) {
   const StagedModel::Tap &tap = *(*layer.stages)[stage].tap;
   const std::vector<std::string> &readers = (*layer.stages)[stage].readers;
+  auto isReader = [&](const Unit &unit) {
+    step::PackOp pack = unit.pack;
+    StringRef name = cast<FlatSymbolRefAttr>(pack.getWeights()[0]).getValue();
+    return unit.layer == &layer &&
+           llvm::is_contained(readers, name.substr(name.rfind('.') + 1));
+  };
   Moments moments(tap.cols, 0);
   std::vector<float> x(tokens.length * tap.cols);
   std::vector<SourceMatrix> matrix;
@@ -398,19 +404,19 @@ llvm::Error Measurement::roundReaders(const StagedModel::Layer &layer,
       rows->add(x.data(), x.data(), tokens.length);
   });
   moments.finish();
-  if (!moments.isFinite())
+  if (!moments.isFinite()) {
+    auto reader = llvm::find_if(units, isReader);
     return llvm::createStringError(
-        readers.front() + ": reads activations that are no finite numbers");
+        result.units[reader - units.begin()].weights.front() +
+        ": the text gives activations that are no finite numbers at its input");
+  }
   if (rows)
     rows->finish();
   ErrorFactor factor;
   const bool regular = ErrorFactor::of(*dense, moments.second, moments.cols,
                                        kCalibrationDamp, factor);
   for (auto [number, unit] : llvm::enumerate(units)) {
-    StringRef name =
-        cast<FlatSymbolRefAttr>(unit.pack.getWeights()[0]).getValue();
-    if (unit.layer != &layer ||
-        !llvm::is_contained(readers, name.substr(name.rfind('.') + 1)))
+    if (!isReader(unit))
       continue;
     if (llvm::Error error =
             roundUnit(number, moments, regular ? &factor : nullptr,
