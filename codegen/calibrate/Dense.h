@@ -31,8 +31,8 @@ struct DenseKernels {
                         int64_t k);
   /// y [n] += alpha * x [n]
   void (*axpy)(float *y, const float *x, float alpha, int64_t n);
-  /// Rounds a group of columns, sixteen rows side by side: w [group][16] becomes
-  /// steps [group][16], integers from -zero to maxCode - zero that stand for
+  /// Rounds a group of columns, sixteen rows side by side: w [group][16]
+  /// becomes steps [group][16], integers from -zero to maxCode - zero that stand for
   /// scale * step. Each column's error over u_kk, errors [group][16], is handed
   /// on to the columns behind it by row k of the upper triangular u. loss [16]
   /// gets the sums of squared errors; w is used up.

@@ -1,4 +1,4 @@
-//===- HeadMoments.h - Second moments for sets of the head's rows -*- C++ -*-===//
+//===- HeadMoments.h - Moments for sets of the head's rows -----*- C++ -*-===//
 //
 // Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -46,8 +46,8 @@ Rounded roundRows(const DenseKernels &dense, const float *aim, int64_t rows,
                   const RoundingOptions &options = {});
 
 /// What to aim at in rows [first, first + rows), `weights` those rows, so that
-/// the quantized model's linear gives what the unquantized one's gives, and what
-/// the residual stream lacks on top: W + share (W drift + lack) (S + damp)^-1.
+/// the quantized model's linear gives what the unquantized one's gives, and
+/// what the residual stream lacks on top: W + share (W drift + lack) (S + damp)^-1.
 /// Shapes as in Moments; `lack` is taken where the moments have residuals, and
 /// as many rows as the matrix.
 std::vector<float> aimOf(const DenseKernels &dense, const float *weights,

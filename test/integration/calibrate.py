@@ -71,19 +71,23 @@ def small_model(folder, change=None):
 def check_quality(failures, folder):
     bf16 = build(SPARK_TINY, folder / "bf16.so", "--weights", "bf16")
     figures = {}
-    for name, options in (("plain", []), ("calibrated", FEW)):
+    fixed = ["--weights", "q4:g64", "--weights-for", "lm_head=q6:g64"]
+    for name, options in (("plain", []), ("calibrated", FEW), ("fixed", [*FEW, *fixed])):
         report = folder / f"{name}.json"
         so = build(SPARK_TINY, folder / f"{name}.so", "--report", report, *options)
         figures[name] = evaluate(so, bf16, 24)
         figures[name]["bits"] = json.loads(report.read_text())["bits_per_weight"]
     plain, calibrated = figures["plain"], figures["calibrated"]
-    failures.check(calibrated["bits"] == plain["bits"],
-                   f"{calibrated['bits']:.3f} bits a weight either way")
-    # What 16 windows reach (0.67, 0.79, 0.60), with some room; the aim is half the
-    # KL (docs/calibration.md).
-    for key, share in (("kl_mean", 0.72), ("kl_p99", 0.85), ("increase", 0.8)):
-        failures.check(calibrated[key] <= share * plain[key],
-                       f"{key} {calibrated[key]:.5f}, rounded to nearest {plain[key]:.5f}")
+    failures.check(figures["fixed"]["bits"] == plain["bits"] and plain["bits"] - 0.01
+                   < calibrated["bits"] <= plain["bits"],
+                   f"{calibrated['bits']:.3f} bits a weight, {plain['bits']:.3f} of the default grids")
+    # With 16 windows; half the KL at the same bits is what is aimed at
+    # (docs/calibration.md).
+    for name, shares in (("calibrated", (0.5, 0.6, 0.7)), ("fixed", (0.68, 0.85, 0.85))):
+        for key, share in zip(("kl_mean", "kl_p99", "increase"), shares):
+            failures.check(figures[name][key] <= share * plain[key],
+                           f"{name}: {key} {figures[name][key]:.5f}, rounded to nearest"
+                           f" {plain[key]:.5f}: {figures[name][key] / plain[key]:.2f} of it")
     failures.check("calibrated" in calibrated["scheme"], calibrated["scheme"])
     tensors = json.loads((folder / "calibrated.json").read_text())["tensors"]
     ratios = [t["sqnr_db"] for t in tensors if t["grid"].startswith("q")]

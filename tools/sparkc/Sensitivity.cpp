@@ -570,5 +570,8 @@ llvm::Expected<Sensitivities> sparkc::measureSensitivities(
     const StagedModel &model, const TokenWindows &tokens,
     llvm::function_ref<std::string(StringRef)> pinned,
     llvm::function_ref<StringRef(StringRef)> standard, bool quiet) {
+  if (!denseKernels())
+    return llvm::createStringError("choosing grids runs the model, and this "
+                                   "machine has no AVX2");
   return Measurement(model, tokens, quiet).run(pinned, standard);
 }

@@ -7,9 +7,9 @@
 ///
 /// \file
 /// How much of the mean KL each unit (the matrices of one fused linear) would
-/// cost at each grid. A unit alone is rounded as calibration does, at 4 bits and
-/// groups of 64, everything else stays in floats, and the model runs on: that is
-/// measured. Other grids cost as much more or less as what is left of e S e^T
+/// cost at each grid. A unit alone is rounded as calibration does, at 4 bits
+/// and groups of 64, everything else stays in floats, and the model runs on:
+/// that is measured. Other grids cost as much more or less as what is left of e S e^T
 /// (of the head: of its rows' own moments) after they have been rounded so, and
 /// errors of several units add up: both hold well enough while KL is small.
 ///
@@ -44,7 +44,8 @@ llvm::ArrayRef<const char *> candidateGrids();
 llvm::Expected<Sensitivities>
 measureSensitivities(const StagedModel &model, const TokenWindows &tokens,
                      llvm::function_ref<std::string(llvm::StringRef)> pinned,
-                     llvm::function_ref<llvm::StringRef(llvm::StringRef)> standard,
+                     llvm::function_ref<llvm::StringRef(llvm::StringRef)>
+                         standard,
                      bool quiet);
 
 } // namespace sparkc
