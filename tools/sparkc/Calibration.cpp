@@ -25,6 +25,8 @@ using namespace sparkc;
 
 /// Floats of gathered activations, and of a matrix's rows, at a time: 64 MB.
 static constexpr int64_t kChunk = 16 << 20;
+/// Windows where no number is given, at most, and what they may take.
+static constexpr int64_t kWindows = 128, kWindowMemory = int64_t(4) << 30;
 /// How much is taken of the aim's corrections, regressions that fit c columns
 /// to n tokens. They explain about a ninth of what they are to make up for, so
 /// that 1 - 8 c / n of them is best; the rest is chance.
@@ -144,8 +146,13 @@ llvm::Error Calibration::run() {
   if (!dense)
     return llvm::createStringError("calibration runs the model, and this "
                                    "machine has no AVX2");
+  // Two copies of each.
+  const int64_t fit = kWindowMemory / (2 * model->windowBytes());
   auto read = readWindows(module, options.text, model->vocab(),
-                          model->windowLength(), options.windows);
+                          model->windowLength(),
+                          options.windows
+                              ? options.windows
+                              : std::clamp<int64_t>(fit, 1, kWindows));
   if (!read)
     return read.takeError();
   tokens = std::move(*read);

@@ -27,7 +27,7 @@ namespace sparkc {
 
 struct CalibrationOptions {
   std::string text;     ///< a text, or token ids
-  int64_t windows = 64; ///< at most so many
+  int64_t windows = 0;  ///< at most so many; 0: 128, or as many as 4 GB hold
   std::string codes;    ///< the file of what has been chosen (CodeFile.h)
   bool quiet = false;
 };

@@ -228,7 +228,9 @@ llvm::Error Compilation::chooseGrids(std::vector<std::string> &rules) {
       (64 << 20) / (length * staged->vocab()), 1, 8);
   // Twice as many give moments.
   auto tokens = readWindows(*module, options.calibrate, staged->vocab(), length,
-                            std::min(3 * count, options.calibrateWindows));
+                            options.calibrateWindows
+                                ? std::min(3 * count, options.calibrateWindows)
+                                : 3 * count);
   if (!tokens)
     return tokens.takeError();
   auto measured = measureSensitivities(

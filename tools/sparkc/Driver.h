@@ -37,7 +37,8 @@ struct DriverOptions {
   /// A text, or token ids, to choose quantized weights on; empty: each is
   /// rounded for itself.
   std::string calibrate;
-  int64_t calibrateWindows = 64; ///< of 512 tokens
+  /// Of 512 tokens; 0: 128, or as many as 4 GB hold.
+  int64_t calibrateWindows = 0;
   /// At most so much is chosen for, a grid for each fused linear; 0: no budget,
   /// or with `calibrate` and no `weights` what the default grids stream.
   double bits = 0;          ///< a weight

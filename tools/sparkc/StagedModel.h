@@ -93,6 +93,8 @@ public:
   int64_t windowLength() const { return block; }
   spark::WeightOp weight(llvm::StringRef name) const;
 
+  /// Bytes that a window takes.
+  int64_t windowBytes() const { return arenaBytes + kvBytes; }
   /// A window of `tokens` with no residual stream yet.
   Window makeWindow(int64_t tokens) const;
   /// Clears the cache: the next layer's begins.

@@ -99,10 +99,10 @@ static void declare(CLI::App &app, DriverOptions &options) {
                      "evaluate on")
           ->type_name("FILE");
   app.add_option("--calibrate-windows", options.calibrateWindows,
-                 "Windows of 512 tokens to calibrate on, spread over the text")
+                 "Windows of 512 tokens to calibrate on, spread over the text; "
+                 "the default is 128, or as many as 4 GB hold")
       ->type_name("N")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
-      ->capture_default_str()
       ->needs(calibrate);
   auto *certify =
       app.add_option("--certify", options.certify,
