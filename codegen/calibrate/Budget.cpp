@@ -6,10 +6,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/calibrate/Budget.h"
+#include "llvm/ADT/STLExtras.h"
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 using namespace sparkc;
+
+/// What a budget leaves above the cheapest choices is spent in so many steps.
+static constexpr uint64_t kBudgetSteps = 8192;
 
 namespace {
 /// One unit stored better.
@@ -91,18 +96,49 @@ std::vector<FrontPoint> sparkc::gridFront(llvm::ArrayRef<GridUnit> units) {
 
 llvm::Expected<FrontPoint>
 sparkc::bestWithin(llvm::ArrayRef<GridUnit> units, uint64_t bytes) {
+  uint64_t least = 0;
+  std::vector<uint64_t> cheapest;
+  for (const GridUnit &unit : units) {
+    uint64_t few = unit.choices.front().bytes;
+    for (const GridChoice &choice : unit.choices)
+      few = std::min(few, choice.bytes);
+    cheapest.push_back(few);
+    least += few;
+  }
+  if (least > bytes)
+    return llvm::createStringError("needs at least " + llvm::Twine(least) +
+                                   " bytes");
+  // A knapsack over what is left, in steps; choices are rounded up to whole
+  // ones. kl[s]: the least with s steps for the units so far.
+  const uint64_t left = bytes - least;
+  const uint64_t step = std::max<uint64_t>(1, left / kBudgetSteps);
+  const size_t steps = left / step;
+  std::vector<double> kl(steps + 1, 0.0), next(steps + 1);
+  std::vector<std::vector<uint8_t>> taken;
+  for (auto [unit, few] : llvm::zip_equal(units, cheapest)) {
+    std::vector<uint8_t> &best = taken.emplace_back(steps + 1);
+    std::fill(next.begin(), next.end(), HUGE_VAL);
+    for (size_t i = 0; i < unit.choices.size(); ++i) {
+      const uint64_t cost = (unit.choices[i].bytes - few + step - 1) / step;
+      for (size_t s = cost; s <= steps; ++s) {
+        const double with = kl[s - cost] + unit.choices[i].kl;
+        if (with < next[s]) {
+          next[s] = with;
+          best[s] = uint8_t(i);
+        }
+      }
+    }
+    std::swap(kl, next);
+  }
   FrontPoint point;
-  std::vector<Step> steps = stepsOf(units, point);
-  if (point.bytes > bytes)
-    return llvm::createStringError("needs at least " +
-                                   llvm::Twine(point.bytes) + " bytes");
-  // A unit that could not take a step takes no later one.
-  std::vector<bool> stuck(units.size());
-  for (const Step &step : steps) {
-    if (!stuck[step.unit] && point.bytes + step.bytes <= bytes)
-      take(point, step);
-    else
-      stuck[step.unit] = true;
+  point.chosen.resize(units.size());
+  size_t s = steps;
+  for (size_t u = units.size(); u-- > 0;) {
+    const GridChoice &choice = units[u].choices[taken[u][s]];
+    point.chosen[u] = taken[u][s];
+    point.bytes += choice.bytes;
+    point.kl += choice.kl;
+    s -= (choice.bytes - cheapest[u] + step - 1) / step;
   }
   return point;
 }

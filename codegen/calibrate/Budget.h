@@ -40,8 +40,8 @@ struct FrontPoint {
 /// hull of all combinations; both fields are strictly monotone.)
 std::vector<FrontPoint> gridFront(llvm::ArrayRef<GridUnit> units);
 
-/// The best that fits in `bytes`: the last point of the front that does, and
-/// then whatever steps still fit. An error names the fewest bytes there are.
+/// The combination of least KL that fits in `bytes` (a knapsack, to 1/8192 of
+/// what they leave to choose). An error names the fewest bytes there are.
 llvm::Expected<FrontPoint> bestWithin(llvm::ArrayRef<GridUnit> units,
                                       uint64_t bytes);
 

@@ -31,6 +31,14 @@ struct DenseKernels {
                         int64_t k);
   /// y [n] += alpha * x [n]
   void (*axpy)(float *y, const float *x, float alpha, int64_t n);
+  /// Rounds a group of columns, sixteen rows side by side: w [group][16]
+  /// becomes steps [group][16], integers from -zero to maxCode - zero that stand for
+  /// scale * step. Each column's error over u_kk, errors [group][16], is handed
+  /// on to the columns behind it by row k of the upper triangular u. loss [16]
+  /// gets the sums of squared errors; w is used up.
+  void (*roundGroup)(float *w, int64_t group, const float *u, int64_t ldu,
+                     const float *scales, const float *zeros, float maxCode,
+                     float *steps, float *errors, float *loss);
 };
 
 /// Those for this machine; null below AVX2 with FMA.

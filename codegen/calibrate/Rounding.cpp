@@ -20,6 +20,11 @@ static constexpr int64_t kStrip = 64;
 static constexpr int64_t kLanes = 16;
 /// Columns between two updates of all that follow; a multiple of any group.
 static constexpr int64_t kBlock = 128;
+/// Scales that are tried to either side of the fit's, and how far apart they
+/// lie, in codes at the end of the range; every other one with the zero points
+/// beside the fit's.
+static constexpr int kScaleSteps = 5;
+static constexpr float kScaleStep = 0.5f;
 
 float Rounded::value(int64_t row, int64_t col) const {
   int64_t g = row * (cols / grid.group) + col / grid.group;
@@ -42,19 +47,22 @@ std::vector<uint8_t> Rounded::blocks() const {
 
 namespace {
 
-/// The code nearest to value / scale + zero.
-int nearestCode(float value, float inverse, int zero, int maxCode) {
-  float n = std::nearbyint(value * inverse);
-  n = std::min(std::max(n, float(-zero)), float(maxCode - zero));
-  return int(n) + zero;
-}
+/// A group of sixteen rows: a scale and a zero point each, and the codes as
+/// steps from it.
+struct GroupCodes {
+  uint16_t scales[kLanes];
+  float zeros[kLanes];
+  std::vector<float> steps, errors; ///< [group][16]
+  float loss[kLanes];
+};
 
 /// The rows of one strip.
 class Strip {
 public:
   Strip(const DenseKernels &dense, const float *aim, int64_t first,
-        int64_t count, const ErrorFactor &factor, Rounded &out)
-      : dense(dense), factor(factor), out(out), grid(out.grid),
+        int64_t count, const ErrorFactor &factor,
+        llvm::ArrayRef<ErrorFactor> blocks, Rounded &out)
+      : dense(dense), factor(factor), blocks(blocks), out(out), grid(out.grid),
         cols(out.cols), groups(cols / grid.group), first(first), count(count),
         aim(aim + first * cols) {}
 
@@ -62,6 +70,7 @@ public:
   void startSweeps();
   void sweepCodes();
   void sweepScales();
+  void sweepGroups();
   double loss() const;
 
 private:
@@ -74,9 +83,12 @@ private:
   }
   void roundBlock(int64_t begin, int64_t width, const float *importance,
                   std::vector<float> &work, std::vector<float> &errors);
+  GroupCodes bestCodes(const float *w, const float *importance, const float *u,
+                       int64_t ldu) const;
 
   const DenseKernels &dense;
   const ErrorFactor &factor;
+  llvm::ArrayRef<ErrorFactor> blocks; ///< of each group alone
   Rounded &out;
   const GridSpec &grid;
   int64_t cols, groups, first, count;
@@ -87,45 +99,90 @@ private:
 
 } // namespace
 
+/// The codes of a group w [group][16] that lose least once errors are handed on
+/// by u, and what is behind the group has adapted: the fit of the plain squares
+/// first, then scales around it and zero points beside it.
+GroupCodes Strip::bestCodes(const float *w, const float *importance,
+                            const float *u, int64_t ldu) const {
+  const int64_t size = grid.group * kLanes;
+  std::vector<uint8_t> fitted(size);
+  uint8_t zeros[kLanes];
+  float noise[kLanes];
+  GroupCodes best, now;
+  fitGroups16(grid, w, importance, fitted.data(), best.scales, zeros, noise);
+  std::copy_n(zeros, kLanes, best.zeros);
+  std::fill_n(best.loss, kLanes, INFINITY);
+  best.steps.resize(size);
+  best.errors.resize(size);
+  now = best;
+  std::vector<float> work(size);
+  float values[kLanes];
+  auto tryNow = [&] {
+    for (int64_t l = 0; l < kLanes; ++l)
+      values[l] = floatFromF16(now.scales[l]);
+    std::copy_n(w, size, work.data());
+    dense.roundGroup(work.data(), grid.group, u, ldu, values, now.zeros,
+                     float(grid.maxCode()), now.steps.data(),
+                     now.errors.data(), now.loss);
+    for (int64_t l = 0; l < kLanes; ++l) {
+      if (!(now.loss[l] < best.loss[l]))
+        continue;
+      best.loss[l] = now.loss[l];
+      best.scales[l] = now.scales[l];
+      best.zeros[l] = now.zeros[l];
+      for (int64_t k = 0; k < grid.group; ++k) {
+        best.steps[k * kLanes + l] = now.steps[k * kLanes + l];
+        best.errors[k * kLanes + l] = now.errors[k * kLanes + l];
+      }
+    }
+  };
+  tryNow();
+  const GroupCodes from = best;
+  const float step = kScaleStep / float(grid.maxCode());
+  for (int i = -kScaleSteps; i <= kScaleSteps; ++i)
+    for (int z = -1; z <= 1; ++z) {
+      if ((i == 0 && z == 0) || (z != 0 && (i % 2 || grid.symmetric)))
+        continue;
+      for (int64_t l = 0; l < kLanes; ++l) {
+        now.scales[l] = f16FromFloat(floatFromF16(from.scales[l]) *
+                                     (1 + step * float(i)));
+        now.zeros[l] = std::min(std::max(from.zeros[l] + float(z), 0.0f),
+                                float(grid.maxCode()));
+      }
+      tryNow();
+    }
+  return best;
+}
+
 /// Rounds `width` columns of the strip: work [set][width][16] to errors [count
 /// rounded up][width], each error divided by its U_jj.
 void Strip::roundBlock(int64_t begin, int64_t width, const float *importance,
                        std::vector<float> &work, std::vector<float> &errors) {
-  const int64_t group = grid.group, maxCode = grid.maxCode();
-  std::vector<uint8_t> fitted(kLanes * group);
-  uint16_t scales[kLanes];
-  uint8_t zeros[kLanes];
-  float noise[kLanes], value[kLanes], inverse[kLanes], error[kLanes];
+  const int64_t group = grid.group;
   for (int64_t set = 0; set * kLanes < count; ++set) {
     float *w = &work[set * width * kLanes];
     int64_t lanes = std::min(kLanes, count - set * kLanes);
-    for (int64_t k = 0; k < width; ++k) {
-      int64_t g = (begin + k) / group;
-      if (k % group == 0) {
-        fitGroups16(grid, w + k * kLanes, importance + begin + k, fitted.data(),
-                    scales, zeros, noise);
-        for (int64_t l = 0; l < kLanes; ++l) {
-          value[l] = floatFromF16(scales[l]);
-          inverse[l] = value[l] != 0 ? 1 / value[l] : 0;
-          if (l < lanes) {
-            scale(set * kLanes + l, g) = scales[l];
-            zero(set * kLanes + l, g) = zeros[l];
-          }
+    for (int64_t at = 0; at < width; at += group) {
+      const int64_t g = (begin + at) / group;
+      const float *u = &factor.upper[(begin + at) * cols + begin + at];
+      GroupCodes best =
+          bestCodes(w + at * kLanes, importance + begin + at, u, cols);
+      for (int64_t l = 0; l < lanes; ++l) {
+        const int64_t r = set * kLanes + l;
+        scale(r, g) = best.scales[l];
+        zero(r, g) = uint8_t(best.zeros[l]);
+        for (int64_t k = 0; k < group; ++k) {
+          codes(r)[begin + at + k] =
+              uint8_t(best.steps[k * kLanes + l] + best.zeros[l]);
+          errors[r * width + at + k] = best.errors[k * kLanes + l];
         }
       }
-      const float *u = &factor.upper[(begin + k) * cols + begin];
-      for (int64_t l = 0; l < kLanes; ++l) {
-        float x = w[k * kLanes + l];
-        int code = nearestCode(x, inverse[l], zeros[l], maxCode);
-        error[l] = (x - value[l] * float(code - zeros[l])) / u[k];
-        if (l >= lanes)
-          continue;
-        codes(set * kLanes + l)[begin + k] = code;
-        errors[(set * kLanes + l) * width + k] = error[l];
-      }
-      for (int64_t j = k + 1; j < width; ++j)
-        for (int64_t l = 0; l < kLanes; ++l)
-          w[j * kLanes + l] -= u[j] * error[l];
+      // What is behind the group in this block.
+      const int64_t rest = width - at - group;
+      for (int64_t k = 0; k < group && rest; ++k)
+        for (int64_t j = 0; j < rest; ++j)
+          dense.axpy(w + (at + group + j) * kLanes, &best.errors[k * kLanes],
+                     -u[k * cols + group + j], kLanes);
     }
   }
 }
@@ -236,6 +293,62 @@ void Strip::sweepScales() {
   }
 }
 
+/// Rounds each group anew, scale, zero point and codes, to what is best with
+/// all other groups as they are.
+void Strip::sweepGroups() {
+  const int64_t group = grid.group;
+  std::vector<float> wanted(count * group), work(group * kLanes);
+  for (int64_t g = 0; g < groups; ++g) {
+    const ErrorFactor &own = blocks[g];
+    std::vector<float> importance(group);
+    for (int64_t k = 0; k < group; ++k) {
+      float u = own.upper[k * group + k];
+      importance[k] = 1 / (u * u);
+    }
+    // To go by -slope / S would be best, were there no grid.
+    for (int64_t r = 0; r < count; ++r)
+      std::copy_n(&slope[r * cols + g * group], group, &wanted[r * group]);
+    own.divide(dense, wanted.data(), count);
+    bool any = false;
+    std::vector<float> moves(count * group);
+    for (int64_t set = 0; set * kLanes < count; ++set) {
+      const int64_t lanes = std::min(kLanes, count - set * kLanes);
+      double before[kLanes] = {};
+      std::fill(work.begin(), work.end(), 0.0f);
+      for (int64_t l = 0; l < lanes; ++l) {
+        const int64_t r = set * kLanes + l;
+        for (int64_t k = 0; k < group; ++k) {
+          const float to = wanted[r * group + k];
+          before[l] += double(to) * slope[r * cols + g * group + k];
+          work[k * kLanes + l] = out.value(first + r, g * group + k) - to;
+        }
+      }
+      GroupCodes best =
+          bestCodes(work.data(), importance.data(), own.upper.data(), group);
+      for (int64_t l = 0; l < lanes; ++l) {
+        const int64_t r = set * kLanes + l;
+        if (!(best.loss[l] < before[l] * 0.9999))
+          continue;
+        any = true;
+        const float s = floatFromF16(best.scales[l]);
+        for (int64_t k = 0; k < group; ++k) {
+          const int64_t c = g * group + k;
+          float move = s * best.steps[k * kLanes + l] - out.value(first + r, c);
+          moves[r * group + k] = move;
+          distance[r * cols + c] += move;
+          codes(r)[c] = uint8_t(best.steps[k * kLanes + l] + best.zeros[l]);
+        }
+        scale(r, g) = best.scales[l];
+        zero(r, g) = uint8_t(best.zeros[l]);
+      }
+    }
+    if (any)
+      dense.addProduct(slope.data(), cols, moves.data(), group,
+                       &factor.damped[g * group * cols], cols, count, cols,
+                       group, 1.0f);
+  }
+}
+
 Rounded roundRows(const DenseKernels &dense, const float *aim, int64_t rows,
                   const GridSpec &grid, const ErrorFactor &factor,
                   const RoundingOptions &options) {
@@ -246,17 +359,30 @@ Rounded roundRows(const DenseKernels &dense, const float *aim, int64_t rows,
   out.codes.resize(rows * out.cols);
   out.scales.resize(rows * (out.cols / grid.group));
   out.zeros.resize(out.scales.size());
+  std::vector<ErrorFactor> blocks(out.cols / grid.group);
+  for (size_t g = 0; g < blocks.size(); ++g) {
+    const int64_t at = int64_t(g) * grid.group;
+    std::vector<float> block(grid.group * grid.group);
+    for (int64_t k = 0; k < grid.group; ++k)
+      std::copy_n(&factor.damped[(at + k) * out.cols + at], grid.group,
+                  &block[k * grid.group]);
+    ErrorFactor::of(dense, block, grid.group, 1e-6f, blocks[g]);
+  }
   int64_t strips = (rows + kStrip - 1) / kStrip;
   std::vector<double> before(strips), after(strips);
   llvm::parallelFor(0, strips, [&](size_t i) {
     int64_t first = int64_t(i) * kStrip;
-    Strip strip(dense, aim, first, std::min(kStrip, rows - first), factor, out);
+    Strip strip(dense, aim, first, std::min(kStrip, rows - first), factor,
+                blocks, out);
     strip.round();
     strip.startSweeps();
     before[i] = strip.loss();
     for (int sweep = 0; sweep < options.sweeps; ++sweep) {
       strip.sweepScales();
       strip.sweepCodes();
+      // Groups find their place at once.
+      if (sweep == 0)
+        strip.sweepGroups();
     }
     after[i] = strip.loss();
   });
@@ -269,17 +395,17 @@ Rounded roundRows(const DenseKernels &dense, const float *aim, int64_t rows,
 
 std::vector<float> aimOf(const DenseKernels &dense, const float *weights,
                          int64_t first, int64_t rows, const Moments &moments,
-                         const ErrorFactor &factor, float driftShare,
-                         float lackShare) {
+                         const ErrorFactor &factor, float share) {
   const int64_t cols = moments.cols;
   std::vector<float> aim(rows * cols, 0.0f);
   llvm::parallelFor(0, (rows + kStrip - 1) / kStrip, [&](size_t i) {
     int64_t r = int64_t(i) * kStrip, n = std::min(kStrip, rows - r);
-    if (driftShare != 0)
+    if (share != 0)
       dense.addProduct(&aim[r * cols], cols, weights + r * cols, cols,
-                       moments.drift.data(), cols, n, cols, cols, driftShare);
-    if (moments.residuals && lackShare != 0)
-      dense.axpy(&aim[r * cols], &moments.lack[(first + r) * cols], lackShare, n * cols);
+                       moments.drift.data(), cols, n, cols, cols, share);
+    if (moments.residuals && share != 0)
+      dense.axpy(&aim[r * cols], &moments.lack[(first + r) * cols], share,
+                 n * cols);
   });
   factor.divide(dense, aim.data(), rows);
   for (int64_t i = 0; i < rows * cols; ++i)

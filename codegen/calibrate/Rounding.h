@@ -35,23 +35,24 @@ struct RoundingOptions {
 /// Rounds `aim` [rows, cols] (row-major, finite) to `grid` so that little is
 /// lost on inputs with the moments of `factor`: column by column, each error
 /// being made up for by the columns that are still free (GPTQ). A group's scale
-/// and zero point are fitted when its turn comes, to what its weights have
-/// become by then, with the factors 1 / U_jj^2: what an error in column j costs
-/// once the rest has adapted. Sweeps of descent follow, over single codes and
-/// over scales in closed form, each on the whole loss; none makes it worse.
+/// and zero point are found when its turn comes, for what its weights have
+/// become by then: some are tried, and taken is what loses least once the rest
+/// has adapted, which the errors over U_jj tell. Sweeps of descent follow, over
+/// single codes, over scales in closed form, and one over whole groups, each on
+/// the whole loss; none makes it worse.
 /// Rows do not influence each other: any number of threads gives the same bits.
 Rounded roundRows(const DenseKernels &dense, const float *aim, int64_t rows,
                   const GridSpec &grid, const ErrorFactor &factor,
                   const RoundingOptions &options = {});
 
-/// What to aim at in rows [first, first + rows), `weights` those rows, so that the quantized model's linear gives what the
-/// unquantized one's gives, and what the residual stream lacks on top:
-/// W + (W drift + lack) (S + damp)^-1. Shapes as in Moments; `lack` is taken
-/// where the moments have residuals, and as many rows as the matrix.
+/// What to aim at in rows [first, first + rows), `weights` those rows, so that
+/// the quantized model's linear gives what the unquantized one's gives, and
+/// what the residual stream lacks on top: W + share (W drift + lack) (S + damp)^-1.
+/// Shapes as in Moments; `lack` is taken where the moments have residuals, and
+/// as many rows as the matrix.
 std::vector<float> aimOf(const DenseKernels &dense, const float *weights,
                          int64_t first, int64_t rows, const Moments &moments,
-                         const ErrorFactor &factor, float driftShare = 1,
-                         float lackShare = 1);
+                         const ErrorFactor &factor, float share = 1);
 
 } // namespace sparkc
 

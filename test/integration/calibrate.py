@@ -71,24 +71,30 @@ def small_model(folder, change=None):
 def check_quality(failures, folder):
     bf16 = build(SPARK_TINY, folder / "bf16.so", "--weights", "bf16")
     figures = {}
-    for name, options in (("plain", []), ("calibrated", FEW)):
+    fixed = ["--weights", "q4:g64", "--weights-for", "lm_head=q6:g64"]
+    for name, options in (("plain", []), ("calibrated", FEW), ("fixed", [*FEW, *fixed])):
         report = folder / f"{name}.json"
         so = build(SPARK_TINY, folder / f"{name}.so", "--report", report, *options)
         figures[name] = evaluate(so, bf16, 24)
         figures[name]["bits"] = json.loads(report.read_text())["bits_per_weight"]
     plain, calibrated = figures["plain"], figures["calibrated"]
-    failures.check(calibrated["bits"] == plain["bits"],
-                   f"{calibrated['bits']:.3f} bits a weight either way")
-    # What 16 windows reach (0.67, 0.79, 0.60), with some room; the aim is half the
-    # KL (docs/calibration.md).
-    for key, share in (("kl_mean", 0.72), ("kl_p99", 0.85), ("increase", 0.8)):
-        failures.check(calibrated[key] <= share * plain[key],
-                       f"{key} {calibrated[key]:.5f}, rounded to nearest {plain[key]:.5f}")
+    failures.check(figures["fixed"]["bits"] == plain["bits"] and plain["bits"] - 0.01
+                   < calibrated["bits"] <= plain["bits"],
+                   f"{calibrated['bits']:.3f} bits a weight, {plain['bits']:.3f} of the default grids")
+    # With 16 windows; half the KL at the same bits is what is aimed at
+    # (docs/calibration.md).
+    for name, shares in (("calibrated", (0.5, 0.6, 0.7)), ("fixed", (0.68, 0.85, 0.85))):
+        for key, share in zip(("kl_mean", "kl_p99", "increase"), shares):
+            failures.check(figures[name][key] <= share * plain[key],
+                           f"{name}: {key} {figures[name][key]:.5f}, rounded to nearest"
+                           f" {plain[key]:.5f}: {figures[name][key] / plain[key]:.2f} of it")
     failures.check("calibrated" in calibrated["scheme"], calibrated["scheme"])
-    tensors = json.loads((folder / "calibrated.json").read_text())["tensors"]
+    tensors = json.loads((folder / "fixed.json").read_text())["tensors"]
     ratios = [t["sqnr_db"] for t in tensors if t["grid"].startswith("q")]
-    failures.check(len(ratios) == 49 and all(12 < r < 40 for r in ratios),
-                   f"the report has an error for each of {len(ratios)} matrices")
+    # What is made up for takes codes away from the weights.
+    failures.check(len(ratios) == 49 and all(5 < r < 40 for r in ratios),
+                   f"the report has an error for each of {len(ratios)} matrices,"
+                   f" {min(ratios):.1f} to {max(ratios):.1f} dB")
 
 
 def check_same(failures, folder):
@@ -150,9 +156,7 @@ def check_errors(failures, folder):
     def fails(what, source, text, *options, name=()):
         expect_error(failures, what, "sparkc", source, "-o", so, "--calibrate", text,
                      *options, names=name)
-        failures.check(names(so.parent) in ([], ["model.codes"]), f"  left: {names(so.parent)}")
-        for left in so.parent.iterdir():
-            left.unlink()
+        failures.check(names(so.parent) == [], f"  left: {names(so.parent)}")
 
     model, vocab = small_model(folder / "model")
     window = min(512, json.loads((model / "config.json").read_text())["max_position_embeddings"])
@@ -176,6 +180,7 @@ def check_errors(failures, folder):
         tensors[norm][1][:] = 3e38
     hot, _ = small_model(folder / "hot", overflow)
     fails("activations that overflow", hot, tokens, name=["layers.1"])
+    fails("the same with fixed grids", hot, tokens, "--weights", "q4:g32", name=["layers.1"])
     # A file of ours in the way stays; so does any other.
     letter = so.with_suffix(".codes")
     letter.write_text("a letter")
@@ -198,6 +203,8 @@ def check_errors(failures, folder):
     notes = result.stderr.decode().splitlines()
     failures.check(any("layers.0.q_k_v_proj" in n and "singular" in n for n in notes),
                    f"singular: {notes}")
+    result = tool("sparkc", zero, "-o", so, "--calibrate", tokens, "--quiet")
+    failures.check("singular" in result.stderr.decode(), "singular, and grids are chosen")
     result = tool("sparkc", model, "-o", so, "--weights", "q4_1",
                   "--calibrate", tokens, "--quiet")
     failures.check("grids of GGUF" in result.stderr.decode(), "grids of GGUF: notes")
@@ -261,8 +268,9 @@ def check_budget(failures, folder):
                    f" {figures[1]['kl_mean']:.5f}")
     svg = front.read_text()
     failures.check(svg.startswith("<svg ") and "polyline" in svg and "expected" in svg, "the front")
+    budget = got["bytes_per_token"] * 4.7 / got["bits_per_weight"]
     again = build(SPARK_TINY, folder / "again.so", *few, "--bytes-per-token",
-                  f"{got['bytes_per_token'] / 1e6:.6f}M", "--report", report)
+                  f"{budget / 1e6:.7f}M", "--report", report)
     failures.check(weights_of(again) == weights_of(mixed), "the same budget in bytes")
     fixed = build(SPARK_TINY, folder / "fixed.so", *few, "--bits", 5.2, "--weights-for",
                   "lm_head=q8:g64", "--report", report)

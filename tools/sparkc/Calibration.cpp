@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/sparkc/Calibration.h"
+#include "codegen/calibrate/HeadMoments.h"
 #include "codegen/calibrate/Rounding.h"
 #include "codegen/weights/BlockFormat.h"
 #include "codegen/weights/GridOf.h"
@@ -17,17 +18,21 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Parallel.h"
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace sparkc;
 
 /// Floats of gathered activations, and of a matrix's rows, at a time: 64 MB.
 static constexpr int64_t kChunk = 16 << 20;
-/// The share of the mean second moment that is added to the diagonal.
-static constexpr float kDamp = 0.01f;
-/// How much of the aim's corrections is taken. On spark-tiny and 16 windows both
-/// made the KL worse: 0.0061 without, 0.0062 with drift, 0.0068 with both.
-static constexpr float kDriftShare = 0, kLackShare = 0;
+/// Windows where no number is given, at most, and what they may take.
+static constexpr int64_t kWindows = 128, kWindowMemory = int64_t(4) << 30;
+/// How much is taken of the aim's corrections, regressions that fit c columns
+/// to n tokens. They explain about a ninth of what they are to make up for, so
+/// that 1 - 8 c / n of them is best; the rest is chance.
+static float shareOfCorrections(const Moments &moments) {
+  return std::max(0.0f, 1 - 8 * float(moments.cols) / float(moments.tokens));
+}
 
 namespace {
 
@@ -48,11 +53,18 @@ private:
   llvm::Error quantize(size_t index, const StagedModel::Stage &stage,
                        PackedLayer &packed);
   /// The moments of the stage's tap, which `reader` reads.
+  /// So are those of the head's rows, in `head` if there is one.
   llvm::Expected<Moments> collect(const StagedModel::Stage &stage,
-                                  StringRef reader);
+                                  StringRef reader, HeadMoments *head);
   llvm::Error quantizeMatrix(StringRef name, const Moments &moments,
-                             const ErrorFactor *factor);
+                             const ErrorFactor *factor,
+                             const HeadMoments *head);
   llvm::Error note(StringRef name, const Twine &why);
+  /// An error that the same command would meet again: the file goes.
+  llvm::Error hopeless(StringRef file, const Twine &why) {
+    result.file->remove();
+    return importError(file, why);
+  }
   /// Makes the file the source of a weight.
   void adopt(StringRef name);
 
@@ -78,9 +90,8 @@ private:
 
 spark::WeightOp Calibration::target(StringRef name) const {
   ModuleOp in = module;
-  if (name == "embedding")
-    if (auto head = in.lookupSymbol<spark::WeightOp>("lm_head"))
-      return head;
+  if (auto weight = in.lookupSymbol<spark::WeightOp>(linearName(name)))
+    return weight;
   return in.lookupSymbol<spark::WeightOp>(name);
 }
 
@@ -114,16 +125,13 @@ llvm::Error Calibration::openFile() {
 
 /// The embedding's rows become the residual streams of all windows.
 llvm::Error Calibration::startWindows() {
-  WeightSources files;
-  auto embedding = files.open(model->weight("embedding"), /*asRow=*/false);
-  if (!embedding)
-    return embedding.takeError();
   for (int64_t w = 0; w < tokens.count(); ++w)
     for (std::vector<Window> *windows : {&reference, &quantized}) {
-      windows->push_back(model->makeWindow(tokens.length));
-      for (int64_t t = 0; t < tokens.length; ++t)
-        readRow(*embedding, tokens.window(w)[t],
-                model->residual(windows->back(), t));
+      Window &window = windows->emplace_back(model->makeWindow(tokens.length));
+      if (llvm::Error error = model->embed(tokens.window(w), [&](int64_t t) {
+            return model->residual(window, t);
+          }))
+        return error;
     }
   // The rope tables are the same for all layers.
   const StagedModel::Stage &rope = model->layers().back().stages->front();
@@ -138,8 +146,13 @@ llvm::Error Calibration::run() {
   if (!dense)
     return llvm::createStringError("calibration runs the model, and this "
                                    "machine has no AVX2");
+  // Two copies of each.
+  const int64_t fit = kWindowMemory / (2 * model->windowBytes());
   auto read = readWindows(module, options.text, model->vocab(),
-                          model->windowLength(), options.windows);
+                          model->windowLength(),
+                          options.windows
+                              ? options.windows
+                              : std::clamp<int64_t>(fit, 1, kWindows));
   if (!read)
     return read.takeError();
   tokens = std::move(*read);
@@ -198,7 +211,8 @@ llvm::Error Calibration::runLayer(size_t index) {
 }
 
 llvm::Expected<Moments>
-Calibration::collect(const StagedModel::Stage &stage, StringRef reader) {
+Calibration::collect(const StagedModel::Stage &stage, StringRef reader,
+                     HeadMoments *head) {
   const int64_t cols = stage.tap->cols;
   const int64_t residuals = stage.addsToResidual ? model->hidden() : 0;
   Moments moments(cols, residuals);
@@ -221,13 +235,15 @@ Calibration::collect(const StagedModel::Stage &stage, StringRef reader) {
     });
     moments.add(*dense, x.data(), y.data(), residuals ? r.data() : nullptr,
                 n * each);
+    if (head)
+      head->add(x.data(), y.data(), n * each);
   }
   moments.finish();
   if (!moments.isFinite())
-    return importError(options.text,
-                       "gives activations that are no finite numbers, at the "
-                       "input of " +
-                           reader);
+    return hopeless(options.text,
+                    "gives activations that are no finite numbers, at the "
+                    "input of " +
+                        reader);
   return moments;
 }
 
@@ -237,19 +253,34 @@ llvm::Error Calibration::quantize(size_t index,
   const bool head = index + 1 == model->layers().size();
   std::vector<std::string> readers;
   for (const std::string &name : stage.readers)
-    readers.push_back(head ? name : ("layers." + Twine(index) + "." + name).str());
+    readers.push_back(
+        head ? name : ("layers." + Twine(index) + "." + name).str());
   if (llvm::any_of(readers,
                    [&](const std::string &name) { return !isDone(name); })) {
-    auto moments = collect(stage, readers.front());
+    WeightSources files;
+    SourceMatrix matrix;
+    std::optional<HeadMoments> rows;
+    if (head) {
+      auto source =
+          files.open(model->weight(readers.front()), /*asRow=*/false);
+      if (!source)
+        return source.takeError();
+      matrix = *source;
+      rows.emplace(*dense, matrix, tokens.tokens);
+    }
+    auto moments = collect(stage, readers.front(), rows ? &*rows : nullptr);
     if (!moments)
       return moments.takeError();
+    if (rows)
+      rows->finish();
     ErrorFactor factor;
     bool regular = ErrorFactor::of(*dense, moments->second, moments->cols,
-                                   kDamp, factor);
+                                   kCalibrationDamp, factor);
     for (const std::string &name : readers)
       if (!isDone(name))
         if (llvm::Error error = quantizeMatrix(name, *moments,
-                                               regular ? &factor : nullptr))
+                                               regular ? &factor : nullptr,
+                                               rows ? &*rows : nullptr))
           return error;
   }
   for (const std::string &name : readers) {
@@ -264,12 +295,14 @@ llvm::Error Calibration::quantize(size_t index,
 }
 
 llvm::Error Calibration::note(StringRef name, const Twine &why) {
-  result.notes.push_back((name + ": " + why + "; it is rounded to nearest").str());
+  result.notes.push_back(
+      (name + ": " + why + "; it is rounded to nearest").str());
   return result.file->append({name.str(), "", 0, 0, 0}, {});
 }
 
 llvm::Error Calibration::quantizeMatrix(StringRef name, const Moments &moments,
-                                        const ErrorFactor *factor) {
+                                        const ErrorFactor *factor,
+                                        const HeadMoments *head) {
   spark::WeightOp weight = target(name);
   progress->setItem(weight.getSymName());
   const GridSpec grid = gridOf(weight.getGrid());
@@ -288,31 +321,53 @@ llvm::Error Calibration::quantizeMatrix(StringRef name, const Moments &moments,
     return source.takeError();
   const int64_t cols = moments.cols;
   const int64_t atOnce = std::max<int64_t>(64, kChunk / cols / 64 * 64);
-  std::vector<float> rows;
-  std::vector<uint8_t> bytes;
+  const int64_t rowBytes =
+      cols / grid.group * codeFormatOf(grid).bytes;
+  std::vector<float> weights;
+  std::vector<uint8_t> bytes(source->rows * rowBytes);
   QuantizeStats stats;
-  for (int64_t first = 0; first < source->rows; first += atOnce) {
-    const int64_t n = std::min(atOnce, source->rows - first);
-    rows.resize(n * cols);
-    llvm::parallelFor(0, n, [&](size_t i) {
-      readRow(*source, first + i, &rows[i * cols]);
-    });
-    if (llvm::any_of(rows, [](float w) { return !std::isfinite(w); }))
-      return importError(source->file, "tensor '" + source->name +
-                                           "': holds weights that are no "
-                                           "finite numbers");
-    std::vector<float> aim =
-        aimOf(*dense, rows.data(), first, n, moments, *factor, kDriftShare,
-              kLackShare);
-    Rounded rounded = roundRows(*dense, aim.data(), n, grid, *factor);
-    for (int64_t r = 0; r < n; ++r)
-      for (int64_t c = 0; c < cols; ++c) {
-        double w = rows[r * cols + c], e = rounded.value(r, c) - w;
-        stats.signal += w * w;
-        stats.noise += e * e;
-      }
-    std::vector<uint8_t> blocks = rounded.blocks();
-    bytes.insert(bytes.end(), blocks.begin(), blocks.end());
+  auto roundSet = [&](llvm::ArrayRef<int64_t> rows,
+                      const ErrorFactor &own) -> llvm::Error {
+    for (; !rows.empty(); rows = rows.drop_front(
+                              std::min<size_t>(atOnce, rows.size()))) {
+      const int64_t n = std::min<int64_t>(atOnce, rows.size());
+      weights.resize(n * cols);
+      llvm::parallelFor(0, n, [&](size_t i) {
+        readRow(*source, rows[i], &weights[i * cols]);
+      });
+      if (llvm::any_of(weights, [](float w) { return !std::isfinite(w); }))
+        return hopeless(source->file, "tensor '" + source->name +
+                                          "': holds weights that are no "
+                                          "finite numbers");
+      std::vector<float> aim =
+          aimOf(*dense, weights.data(), rows.front(), n, moments, *factor,
+                shareOfCorrections(moments));
+      Rounded rounded = roundRows(*dense, aim.data(), n, grid, own);
+      for (int64_t r = 0; r < n; ++r)
+        for (int64_t c = 0; c < cols; ++c) {
+          double w = weights[r * cols + c], e = rounded.value(r, c) - w;
+          stats.signal += w * w;
+          stats.noise += e * e;
+        }
+      std::vector<uint8_t> blocks = rounded.blocks();
+      for (int64_t r = 0; r < n; ++r)
+        std::copy_n(&blocks[r * rowBytes], rowBytes,
+                    &bytes[rows[r] * rowBytes]);
+    }
+    return llvm::Error::success();
+  };
+  if (head) {
+    auto regular = head->forSets(moments.second, kCalibrationDamp, roundSet);
+    if (!regular)
+      return regular.takeError();
+    if (!*regular)
+      return note(weight.getSymName(),
+                  "the inputs' second moments are singular");
+  } else {
+    std::vector<int64_t> all(source->rows);
+    std::iota(all.begin(), all.end(), int64_t(0));
+    if (llvm::Error error = roundSet(all, *factor))
+      return error;
   }
   return result.file->append({weight.getSymName().str(),
                               codeFormatOf(grid).name, stats.sqnr(), 0, 0},

@@ -27,13 +27,15 @@ namespace sparkc {
 
 struct CalibrationOptions {
   std::string text;     ///< a text, or token ids
-  int64_t windows = 64; ///< at most so many
+  int64_t windows = 0;  ///< at most so many; 0: 128, or as many as 4 GB hold
   std::string codes;    ///< the file of what has been chosen (CodeFile.h)
   bool quiet = false;
 };
 
 /// Most tokens of a calibration window.
 constexpr int64_t kCalibrationWindow = 512;
+/// The share of the mean second moment that is added to the diagonal.
+constexpr float kCalibrationDamp = 0.01f;
 
 struct Calibrated {
   std::unique_ptr<CodeFile> file;
@@ -44,8 +46,9 @@ struct Calibrated {
 /// Chooses codes for the quantized matrices of `module` (graph stage, grids
 /// decided) and makes the file that holds them the source of its weights.
 /// `model` is the same graph with weights in f32 and a prefill block of a
-/// window; its weights' sources become the file, too. Matrices that cannot be calibrated stay as they are, with a note. An interrupt (SIGINT, SIGTERM) is an error; the file stays, and the
-/// same call goes on from it.
+/// window; its weights' sources become the file, too. Matrices that cannot be
+/// calibrated stay as they are, with a note. An interrupt (SIGINT, SIGTERM) is
+/// an error; the file stays, and the same call goes on from it.
 llvm::Expected<Calibrated>
 calibrate(mlir::ModuleOp module, StagedModel &model,
           const CalibrationOptions &options);

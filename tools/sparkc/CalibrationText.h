@@ -19,7 +19,9 @@ struct TokenWindows {
   std::vector<int32_t> tokens;
   int64_t length = 0;
   int64_t count() const { return int64_t(tokens.size()) / length; }
-  const int32_t *window(int64_t i) const { return &tokens[i * length]; }
+  llvm::ArrayRef<int32_t> window(int64_t i) const {
+    return llvm::ArrayRef(tokens).slice(i * length, length);
+  }
 };
 
 /// Whether a file's bytes are token ids rather than a text.

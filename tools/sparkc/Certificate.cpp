@@ -86,8 +86,8 @@ llvm::Expected<Certificate> sparkc::certify(const std::string &model,
   if (options.maxKl && !(kl <= *options.maxKl))
     return importError(
         options.text,
-        llvm::formatv("the mean KL is {0:f6}, above the --max-kl of {1:f6}; nothing "
-                      "is written",
+        llvm::formatv("the mean KL is {0:f6}, above the --max-kl of {1:f6}; "
+                      "nothing is written",
                       kl, *options.maxKl)
             .str());
   return certificate;

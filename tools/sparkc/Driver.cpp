@@ -38,13 +38,10 @@ using namespace sparkc;
 
 /// What plain `sparkc DIR` means: 4.7 bits a weight.
 static constexpr const char *kDefaultScheme = "q4";
+static constexpr const char *kDefaultHeadScheme = "q6";
 static constexpr const char *kDefaultRule = "lm_head=q6";
 
 static constexpr int64_t kDefaultBlock = 256;
-
-/// What calibration leaves of the KL of rounding to nearest, about: a budget of
-/// KL is chosen by it.
-static constexpr double kCalibratedShare = 0.5;
 
 namespace {
 
@@ -60,6 +57,8 @@ private:
   llvm::Error compileStages(const Checkpoint &checkpoint, GraphOptions graph);
   /// Chooses a grid for each fused linear, as rules.
   llvm::Error chooseGrids(std::vector<std::string> &rules);
+  /// Whether it should: nothing is said of grids, and the checkpoint has none.
+  bool choosesGrids(const Checkpoint &checkpoint) const;
   llvm::Error calibrateWeights();
   llvm::Error parseStage();
   llvm::Error runStages();
@@ -143,7 +142,10 @@ llvm::Error Compilation::importCheckpoint() {
   if (!options.calibrate.empty()) {
     if (llvm::Error error = compileStages(*checkpoint, graph))
       return error;
-    if (options.hasBudget())
+    if (!choosesGrids(*checkpoint) && !options.pareto.empty())
+      return importError(options.input, "has grids of its own; --pareto needs "
+                                        "--bits, --bytes-per-token or --max-kl");
+    if (choosesGrids(*checkpoint))
       if (llvm::Error error = chooseGrids(chosen))
         return error;
   }
@@ -157,7 +159,7 @@ llvm::Error Compilation::importCheckpoint() {
     graphOptions.keepCodes = checkpoint->config().codes && !options.weights;
     std::vector<std::string> rules = options.weightsFor;
     const LogicalWeight *head = checkpoint->find("lm_head");
-    if (options.hasBudget()) {
+    if (!chosen.empty()) {
       graphOptions.scheme = kDefaultScheme;
       rules.insert(rules.begin(), chosen.begin(), chosen.end());
     } else if (!options.weights && !checkpoint->isGguf() &&
@@ -210,6 +212,15 @@ llvm::Error Compilation::compileStages(const Checkpoint &checkpoint,
   return llvm::Error::success();
 }
 
+bool Compilation::choosesGrids(const Checkpoint &checkpoint) const {
+  if (options.bits || options.bytesPerToken)
+    return true;
+  const LogicalWeight *head = checkpoint.find("lm_head");
+  return options.choosesGrids() &&
+         (options.maxKl || (!checkpoint.isGguf() && !checkpoint.config().codes &&
+                            !(head && head->group)));
+}
+
 llvm::Error Compilation::chooseGrids(std::vector<std::string> &rules) {
   WeightPolicy pinned;
   for (const std::string &rule : options.weightsFor)
@@ -219,8 +230,11 @@ llvm::Error Compilation::chooseGrids(std::vector<std::string> &rules) {
   const int64_t length = staged->windowLength();
   const int64_t count = std::clamp<int64_t>(
       (64 << 20) / (length * staged->vocab()), 1, 8);
+  // Twice as many give moments.
   auto tokens = readWindows(*module, options.calibrate, staged->vocab(), length,
-                            count);
+                            options.calibrateWindows
+                                ? std::min(3 * count, options.calibrateWindows)
+                                : 3 * count);
   if (!tokens)
     return tokens.takeError();
   auto measured = measureSensitivities(
@@ -229,15 +243,20 @@ llvm::Error Compilation::chooseGrids(std::vector<std::string> &rules) {
         auto rule = pinned.ruleFor(name);
         return rule ? rule->str() : std::string();
       },
+      [](StringRef name) {
+        return name == "lm_head" ? kDefaultHeadScheme : kDefaultScheme;
+      },
       options.quiet);
   if (!measured)
     return measured.takeError();
   std::vector<FrontPoint> front = gridFront(measured->units);
   FrontPoint best = front.back();
-  if (options.bits || options.bytesPerToken) {
+  if (options.bits || options.bytesPerToken || !options.maxKl) {
     double budget = options.bits ? options.bits * measured->weights / 8
                                  : options.bytesPerToken;
     budget -= measured->otherBytes;
+    if (!options.bits && !options.bytesPerToken)
+      budget = std::max(measured->defaultBytes, front.front().bytes);
     auto within = bestWithin(measured->units, budget > 0 ? budget : 0);
     if (!within) {
       llvm::consumeError(within.takeError());
@@ -253,27 +272,27 @@ llvm::Error Compilation::chooseGrids(std::vector<std::string> &rules) {
     chosenFor = llvm::formatv("{0:f2} bits", measured->bits(best.bytes));
   } else {
     for (const FrontPoint &point : front)
-      if (kCalibratedShare * point.kl <= *options.maxKl) {
+      if (point.kl <= *options.maxKl) {
         best = point;
         break;
       }
-    if (kCalibratedShare * best.kl > *options.maxKl)
+    if (best.kl > *options.maxKl)
       return importError(
           options.input,
-          llvm::formatv("--max-kl {0} is out of reach: with the finest grids "
-                        "{1:f6} is expected",
-                        *options.maxKl, kCalibratedShare * best.kl)
+          llvm::formatv("--max-kl {0:f6} is out of reach: with the finest "
+                        "grids {1:f6} is expected",
+                        *options.maxKl, best.kl)
               .str());
-    chosenFor = llvm::formatv("KL {0}", *options.maxKl);
+    chosenFor = llvm::formatv("KL {0:f6}", *options.maxKl);
   }
   for (auto [unit, choice] : llvm::zip_equal(measured->units, best.chosen))
     for (const std::string &name : unit.weights)
       rules.push_back(name + "=" + unit.choices[choice].scheme);
   for (const FrontPoint &point : front)
     picture.front.push_back(
-        {measured->bits(point.bytes), kCalibratedShare * point.kl});
+        {measured->bits(point.bytes), point.kl});
   picture.chosen.push_back(
-      {measured->bits(best.bytes), kCalibratedShare * best.kl});
+      {measured->bits(best.bytes), best.kl});
   picture.title = "Bits against what they lose";
   return llvm::Error::success();
 }

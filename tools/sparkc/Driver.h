@@ -39,20 +39,22 @@ struct DriverOptions {
   /// A text, or token ids, to choose quantized weights on; empty: each is
   /// rounded for itself.
   std::string calibrate;
-  int64_t calibrateWindows = 64; ///< of 512 tokens
-  /// At most so much is chosen for, a grid for each fused linear; 0: no budget.
+  /// Of 512 tokens; 0: 128, or as many as 4 GB hold.
+  int64_t calibrateWindows = 0;
+  /// At most so much is chosen for, a grid for each fused linear; 0: no budget,
+  /// or with `calibrate` and no `weights` what the default grids stream.
   double bits = 0;          ///< a weight
   double bytesPerToken = 0; ///< that a step streams
-  std::string pareto;       ///< an SVG image of what could be chosen; empty: none
+  /// An SVG image of what could be chosen; empty: none.
+  std::string pareto;
   /// A text, or token ids, to measure the finished build on; empty: none.
   std::string certify;
   int64_t certifyWindows = 0;  ///< at most so many; 0: all of the text
   /// With a larger mean KL the compile fails, where it is measured; where no
   /// other budget is given, what grids are chosen for.
   std::optional<double> maxKl;
-  bool hasBudget() const {
-    return bits || bytesPerToken || (maxKl && !calibrate.empty() && !weights);
-  }
+  /// Whether grids are chosen on the text of `calibrate`.
+  bool choosesGrids() const { return !calibrate.empty() && !weights; }
   bool quiet = false;
 };
 

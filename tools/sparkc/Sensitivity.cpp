@@ -6,21 +6,37 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/sparkc/Sensitivity.h"
+#include "codegen/calibrate/HeadMoments.h"
+#include "codegen/calibrate/Rounding.h"
 #include "codegen/weights/Progress.h"
 #include "codegen/weights/QuantizedTile.h"
 #include "dialect/import/ImportError.h"
 #include "tools/sparkc-eval/Scores.h"
+#include "tools/sparkc/Calibration.h"
 #include "tools/sparkc/Interrupt.h"
 #include "llvm/Support/Parallel.h"
 #include "llvm/Support/Threading.h"
+#include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace sparkc;
 
-static constexpr const char *kGrids[] = {"q4:g128", "q4:g64", "q4:g32",
-                                         "q5:g64",  "q6:g64", "q8:g64"};
+static constexpr const char *kGrids[] = {
+    "q4:g128", "q4:g64",  "q4:g32", "q5:g128", "q5:g64",
+    "q5:g32",  "q6:g128", "q6:g64", "q8:g64"};
 /// What is measured.
-static constexpr const char *kProbe = "q4:g64";
+static WeightScheme probeFor(int64_t cols) {
+  return llvm::cantFail(WeightScheme::parse(
+      cols % 64 == 0 || cols % 32 ? "q4:g64" : "q4:g32"));
+}
+static constexpr int64_t kNarrowest = 32;
+/// Floats of a matrix's rows at a time: 64 MB.
+static constexpr int64_t kChunk = 16 << 20;
+/// Rows of a matrix that other grids are compared on.
+static constexpr int64_t kCompared = 512, kComparedOfSet = 16;
+/// Of each so many windows one is measured on, the others give moments.
+static constexpr int64_t kEvery = 3;
 
 llvm::ArrayRef<const char *> sparkc::candidateGrids() { return kGrids; }
 
@@ -32,10 +48,11 @@ using Streams = std::vector<float>;
 class Measurement {
 public:
   Measurement(const StagedModel &model, const TokenWindows &tokens, bool quiet)
-      : model(model), tokens(tokens),
+      : model(model), tokens(tokens), dense(denseKernels()),
         progress("measuring", bytesOf(model.layers()), quiet) {}
   llvm::Expected<Sensitivities>
-  run(llvm::function_ref<std::string(StringRef)> pinned);
+  run(llvm::function_ref<std::string(StringRef)> pinned,
+      llvm::function_ref<StringRef(StringRef)> standard);
 
 private:
   /// Of the packs of some layers.
@@ -49,16 +66,38 @@ private:
   struct Unit {
     step::PackOp pack;
     const StagedModel::Layer *layer;
+    std::vector<std::vector<float>> values; ///< of the probe's weights
   };
 
   llvm::Error addUnits(const StagedModel::Layer &layer,
-                       llvm::function_ref<std::string(StringRef)> pinned);
-  llvm::Error roundUnit(step::PackOp pack, const WeightScheme &scheme,
-                        QuantizeStats &stats, std::vector<float> *values);
+                       llvm::function_ref<std::string(StringRef)> pinned,
+                       llvm::function_ref<StringRef(StringRef)> standard);
+  /// Rounds the units that read what a stage prepares.
+  llvm::Error roundReaders(const StagedModel::Layer &layer, size_t stage,
+                           const PackedLayer &packed);
+  llvm::Error roundUnit(size_t unit, const Moments &moments,
+                        const ErrorFactor *factor, const HeadMoments *head);
+  llvm::Error roundSet(llvm::ArrayRef<GridChoice> choices,
+                       const SourceMatrix &source,
+                       llvm::ArrayRef<int64_t> rows, const ErrorFactor &factor,
+                       int64_t compared, std::vector<float> &values,
+                       std::vector<double> &losses);
+  llvm::Expected<double> roundSome(const SourceMatrix &source,
+                                   llvm::ArrayRef<int64_t> rows,
+                                   const GridSpec &grid,
+                                   const ErrorFactor &factor,
+                                   std::vector<float> *out);
+  llvm::Error roundPlain(step::PackOp pack, const WeightScheme &scheme,
+                         double &noise, std::vector<float> *values);
   llvm::Error runLayer(const StagedModel::Layer &layer);
   llvm::Error runHead(const StagedModel::Layer &head);
-  llvm::Error probe(const Unit &unit, PackedLayer &packed);
-  /// Takes streams through a layer.
+  llvm::Error probe(Unit &unit, PackedLayer &packed);
+  /// Takes streams through a layer's first `count` stages, then calls
+  /// `after(window, its number)`.
+  void pass(const StagedModel::Layer &layer, const PackedLayer &packed,
+            const Streams &streams, size_t count,
+            llvm::function_ref<void(Window &, int64_t)> after);
+  /// Takes them through all.
   void pass(const StagedModel::Layer &layer, const PackedLayer &packed,
             Streams &streams);
   /// Mean KL of the second halves of the windows; the first call is what the
@@ -66,15 +105,20 @@ private:
   double klOf(const StagedModel::Layer &head, const PackedLayer &packed,
               const Streams &streams);
   void load(Window &window, const Streams &streams, int64_t w);
+  int64_t windowsOf(const Streams &streams) const {
+    return int64_t(streams.size()) / (tokens.length * model.hidden());
+  }
 
   const StagedModel &model;
   const TokenWindows &tokens;
+  const DenseKernels *dense;
   Progress progress;
   InterruptGuard interrupt;
   std::vector<Window> pool;
   std::vector<std::vector<float>> logits; ///< of each of the pool
   std::vector<float> expected;            ///< logits, [window][half][vocab]
-  Streams reference;
+  Streams reference; ///< of the windows to measure on
+  Streams others;    ///< of those that give moments
   std::vector<Streams> probes; ///< of the units so far
   std::vector<Unit> units;
   Sensitivities result;
@@ -82,16 +126,12 @@ private:
 
 } // namespace
 
-static std::string ruleName(const StagedModel &model, StringRef weight) {
-  return weight == "embedding" ? "lm_head" : weight.str();
-}
-
 /// Rounds each weight of a pack to nearest; `values`, one a weight, get what
 /// the codes stand for.
-llvm::Error Measurement::roundUnit(step::PackOp pack,
-                                   const WeightScheme &scheme,
-                                   QuantizeStats &stats,
-                                   std::vector<float> *values) {
+llvm::Error Measurement::roundPlain(step::PackOp pack,
+                                    const WeightScheme &scheme, double &noise,
+                                    std::vector<float> *values) {
+  noise = 0;
   auto sources = model.sourcesOf(pack);
   if (!sources)
     return sources.takeError();
@@ -127,15 +167,133 @@ llvm::Error Measurement::roundUnit(step::PackOp pack,
     for (int64_t n = 0; n < count; ++n) {
       if (!errors[n].empty())
         return llvm::createStringError(errors[n]);
-      stats += each[n];
+      noise += each[n].noise;
     }
   }
   return llvm::Error::success();
 }
 
+/// Rounds rows of a matrix; what they lose. Their values go to their places in
+/// `out`, if there is one.
+llvm::Expected<double> Measurement::roundSome(const SourceMatrix &source,
+                                              llvm::ArrayRef<int64_t> rows,
+                                              const GridSpec &grid,
+                                              const ErrorFactor &factor,
+                                              std::vector<float> *out) {
+  const int64_t cols = source.cols;
+  const int64_t atOnce = std::max<int64_t>(64, kChunk / cols / 64 * 64);
+  double loss = 0;
+  std::vector<float> weights;
+  for (; !rows.empty();
+       rows = rows.drop_front(std::min<size_t>(atOnce, rows.size()))) {
+    const int64_t n = std::min<int64_t>(atOnce, rows.size());
+    weights.resize(n * cols);
+    llvm::parallelFor(0, n, [&](size_t i) {
+      readRow(source, rows[i], &weights[i * cols]);
+    });
+    if (llvm::any_of(weights, [](float w) { return !std::isfinite(w); }))
+      return importError(source.file, "tensor '" + source.name +
+                                          "': holds weights that are no "
+                                          "finite numbers");
+    Rounded rounded = roundRows(*dense, weights.data(), n, grid, factor);
+    loss += rounded.loss;
+    for (int64_t r = 0; out && r < n; ++r)
+      for (int64_t c = 0; c < cols; ++c)
+        (*out)[rows[r] * cols + c] = rounded.value(r, c);
+  }
+  return loss;
+}
+
+/// What a set of rows loses at each choice of the unit and, last, by the probe:
+/// added to `losses`. Choices are compared on some of the rows.
+llvm::Error Measurement::roundSet(llvm::ArrayRef<GridChoice> choices,
+                                  const SourceMatrix &source,
+                                  llvm::ArrayRef<int64_t> rows,
+                                  const ErrorFactor &factor, int64_t compared,
+                                  std::vector<float> &values,
+                                  std::vector<double> &losses) {
+  std::vector<int64_t> some;
+  const size_t stride = std::max<size_t>(1, rows.size() / compared);
+  for (size_t i = 0; i < rows.size(); i += stride)
+    some.push_back(rows[i]);
+  const double scale = double(rows.size()) / double(some.size());
+  const WeightScheme probe = probeFor(source.cols);
+  for (size_t i = 0; i <= choices.size(); ++i) {
+    WeightScheme scheme = probe;
+    if (i < choices.size())
+      scheme = llvm::cantFail(WeightScheme::parse(choices[i].scheme));
+    // Floats lose nothing, and GGUF's grids are not known to.
+    if (scheme.kind != WeightScheme::Grid ||
+        scheme.grid.form != ScaleForm::Zero || source.cols % scheme.grid.group)
+      continue;
+    auto loss = roundSome(source, some, scheme.grid, factor, nullptr);
+    if (!loss)
+      return loss.takeError();
+    losses[i] += *loss * scale;
+  }
+  return roundSome(source, rows, probe.grid, factor, &values).takeError();
+}
+
+/// What a unit loses at each of its choices, as a multiple of what it loses
+/// by the probe, whose values are kept to be measured.
+llvm::Error Measurement::roundUnit(size_t number, const Moments &moments,
+                                   const ErrorFactor *factor,
+                                   const HeadMoments *head) {
+  Unit &unit = units[number];
+  std::vector<GridChoice> &choices = result.units[number].choices;
+  auto sources = model.sourcesOf(unit.pack);
+  if (!sources)
+    return sources.takeError();
+  const int64_t cols = sources->front().cols;
+  std::vector<double> losses(choices.size() + 1);
+  unit.values.resize(sources->size());
+  bool regular = factor && cols % kNarrowest == 0;
+  for (size_t i = 0; regular && i < sources->size(); ++i) {
+    const SourceMatrix &source = (*sources)[i];
+    unit.values[i].resize(source.rows * cols);
+    auto each = [&](llvm::ArrayRef<int64_t> rows, const ErrorFactor &own) {
+      return roundSet(choices, source, rows, own,
+                      head ? kComparedOfSet : kCompared, unit.values[i],
+                      losses);
+    };
+    if (head) {
+      auto all = head->forSets(moments.second, kCalibrationDamp, each);
+      if (!all)
+        return all.takeError();
+      regular = *all;
+      continue;
+    }
+    std::vector<int64_t> all(source.rows);
+    std::iota(all.begin(), all.end(), int64_t(0));
+    if (llvm::Error error = each(all, *factor))
+      return error;
+  }
+  if (!regular) {
+    for (size_t i = 0; i < choices.size(); ++i)
+      if (WeightScheme scheme =
+              llvm::cantFail(WeightScheme::parse(choices[i].scheme));
+          scheme.kind == WeightScheme::Grid)
+        if (llvm::Error error =
+                roundPlain(unit.pack, scheme, losses[i], nullptr))
+          return error;
+    const WeightScheme probe = probeFor(cols);
+    if (llvm::Error error =
+            roundPlain(unit.pack, probe, losses.back(), nullptr))
+      return error;
+    double noise;
+    if (llvm::Error error =
+            roundPlain(unit.pack, probe, noise, unit.values.data()))
+      return error;
+  }
+  for (auto [i, choice] : llvm::enumerate(choices))
+    choice.kl = losses.back() > 0 ? losses[i] / losses.back() : 0;
+  return llvm::Error::success();
+}
+
 llvm::Error
 Measurement::addUnits(const StagedModel::Layer &layer,
-                      llvm::function_ref<std::string(StringRef)> pinned) {
+                      llvm::function_ref<std::string(StringRef)> pinned,
+                      llvm::function_ref<StringRef(StringRef)> standard) {
   for (step::PackOp pack : layer.packs) {
     PackedMatrix matrix = packedMatrix(pack);
     if (!isTiled(matrix.layout)) {
@@ -146,35 +304,34 @@ Measurement::addUnits(const StagedModel::Layer &layer,
     GridUnit unit;
     std::string fixed;
     for (auto name : pack.getWeights().getAsRange<FlatSymbolRefAttr>()) {
-      unit.weights.push_back(ruleName(model, name.getValue()));
+      unit.weights.push_back(linearName(name.getValue()).str());
       result.weights += model.weight(name.getValue())
                             .getTensorType()
                             .getNumElements();
       if (fixed.empty())
         fixed = pinned(unit.weights.back());
     }
-    double probeNoise = 0;
+    auto bytesAt = [&](const WeightScheme &scheme) {
+      return uint64_t(PackedMatrix::tiled(scheme.tileLayout(), matrix.cols,
+                                          scheme.group(), matrix.runs)
+                          .bytes());
+    };
     for (const char *name : kGrids) {
       WeightScheme scheme = llvm::cantFail(WeightScheme::parse(name));
-      QuantizeStats stats;
-      if (llvm::Error error = roundUnit(pack, scheme, stats, nullptr))
-        return error;
-      PackedMatrix packed = PackedMatrix::tiled(
-          scheme.tileLayout(), matrix.cols, scheme.group(), matrix.runs);
-      unit.choices.push_back({name, uint64_t(packed.bytes()), stats.noise});
-      if (StringRef(name) == kProbe)
-        probeNoise = stats.noise;
+      // Whole groups, where any grid has such.
+      if (matrix.cols % scheme.group() && matrix.cols % kNarrowest == 0)
+        continue;
+      unit.choices.push_back({name, bytesAt(scheme), 0});
     }
-    for (GridChoice &choice : unit.choices)
-      choice.kl = probeNoise > 0 ? choice.kl / probeNoise : 0;
+    std::string usual = standard(unit.weights.front()).str();
     if (!fixed.empty()) {
-      WeightScheme scheme = llvm::cantFail(WeightScheme::parse(fixed));
-      PackedMatrix packed = PackedMatrix::tiled(
-          scheme.tileLayout(), matrix.cols, scheme.group(), matrix.runs);
-      unit.choices = {{fixed, uint64_t(packed.bytes()), 0}};
+      usual = fixed;
+      unit.choices = {
+          {fixed, bytesAt(llvm::cantFail(WeightScheme::parse(fixed))), 0}};
     }
+    result.defaultBytes += bytesAt(llvm::cantFail(WeightScheme::parse(usual)));
     result.units.push_back(std::move(unit));
-    units.push_back({pack, &layer});
+    units.push_back({pack, &layer, {}});
   }
   return llvm::Error::success();
 }
@@ -187,22 +344,86 @@ void Measurement::load(Window &window, const Streams &streams, int64_t w) {
 }
 
 void Measurement::pass(const StagedModel::Layer &layer,
-                       const PackedLayer &packed, Streams &streams) {
-  const int64_t hidden = model.hidden();
-  for (int64_t w = 0; w < tokens.count(); w += int64_t(pool.size())) {
+                       const PackedLayer &packed, const Streams &streams,
+                       size_t count,
+                       llvm::function_ref<void(Window &, int64_t)> after) {
+  const int64_t windows = windowsOf(streams);
+  for (int64_t w = 0; w < windows; w += int64_t(pool.size())) {
     auto batch = llvm::MutableArrayRef(pool).take_front(
-        std::min<int64_t>(pool.size(), tokens.count() - w));
+        std::min<int64_t>(pool.size(), windows - w));
     for (auto [i, window] : llvm::enumerate(batch)) {
       model.clearCache(window);
       load(window, streams, w + int64_t(i));
     }
-    for (const StagedModel::Stage &stage : *layer.stages)
+    // Not the rope tables, which all have.
+    const bool head = &layer == &model.layers().back();
+    for (const StagedModel::Stage &stage :
+         llvm::ArrayRef(*layer.stages).take_front(count).drop_front(head))
       model.run(stage, packed, batch);
     for (auto [i, window] : llvm::enumerate(batch))
-      for (int64_t t = 0; t < tokens.length; ++t)
-        std::copy_n(model.residual(window, t), hidden,
-                    &streams[((w + int64_t(i)) * tokens.length + t) * hidden]);
+      after(window, w + int64_t(i));
   }
+}
+
+void Measurement::pass(const StagedModel::Layer &layer,
+                       const PackedLayer &packed, Streams &streams) {
+  const int64_t hidden = model.hidden();
+  pass(layer, packed, streams, layer.stages->size(),
+       [&](Window &window, int64_t w) {
+         for (int64_t t = 0; t < tokens.length; ++t)
+           std::copy_n(model.residual(window, t), hidden,
+                       &streams[(w * tokens.length + t) * hidden]);
+       });
+}
+
+llvm::Error Measurement::roundReaders(const StagedModel::Layer &layer,
+                                      size_t stage, const PackedLayer &packed) {
+  const StagedModel::Tap &tap = *(*layer.stages)[stage].tap;
+  const std::vector<std::string> &readers = (*layer.stages)[stage].readers;
+  auto isReader = [&](const Unit &unit) {
+    step::PackOp pack = unit.pack;
+    StringRef name = cast<FlatSymbolRefAttr>(pack.getWeights()[0]).getValue();
+    return unit.layer == &layer &&
+           llvm::is_contained(readers, name.substr(name.rfind('.') + 1));
+  };
+  Moments moments(tap.cols, 0);
+  std::vector<float> x(tokens.length * tap.cols);
+  std::vector<SourceMatrix> matrix;
+  std::optional<HeadMoments> rows;
+  if (&layer == &model.layers().back()) {
+    auto sources = model.sourcesOf(units.back().pack);
+    if (!sources)
+      return sources.takeError();
+    matrix = std::move(*sources);
+    rows.emplace(*dense, matrix.front(), tokens.tokens);
+  }
+  pass(layer, packed, others, stage + 1, [&](Window &window, int64_t) {
+    model.read(tap, window, x.data());
+    moments.add(*dense, x.data(), x.data(), nullptr, tokens.length);
+    if (rows)
+      rows->add(x.data(), x.data(), tokens.length);
+  });
+  moments.finish();
+  if (!moments.isFinite()) {
+    auto reader = llvm::find_if(units, isReader);
+    return llvm::createStringError(
+        result.units[reader - units.begin()].weights.front() +
+        ": the text gives activations that are no finite numbers at its input");
+  }
+  if (rows)
+    rows->finish();
+  ErrorFactor factor;
+  const bool regular = ErrorFactor::of(*dense, moments.second, moments.cols,
+                                       kCalibrationDamp, factor);
+  for (auto [number, unit] : llvm::enumerate(units)) {
+    if (!isReader(unit))
+      continue;
+    if (llvm::Error error =
+            roundUnit(number, moments, regular ? &factor : nullptr,
+                      rows ? &*rows : nullptr))
+      return error;
+  }
+  return llvm::Error::success();
 }
 
 double Measurement::klOf(const StagedModel::Layer &head,
@@ -210,59 +431,48 @@ double Measurement::klOf(const StagedModel::Layer &head,
   const int64_t vocab = model.vocab(), half = tokens.length / 2;
   const bool first = expected.empty();
   if (first)
-    expected.resize(tokens.count() * half * vocab);
+    expected.resize(windowsOf(streams) * half * vocab);
   double sum = 0;
-  for (int64_t w = 0; w < tokens.count(); w += int64_t(pool.size())) {
-    auto batch = llvm::MutableArrayRef(pool).take_front(
-        std::min<int64_t>(pool.size(), tokens.count() - w));
-    for (auto [i, window] : llvm::enumerate(batch)) {
-      logits[i].resize(tokens.length * vocab);
-      window.ctx.logits = logits[i].data();
-      load(window, streams, w + int64_t(i));
-    }
-    // Not the rope tables.
-    for (const StagedModel::Stage &stage :
-         llvm::ArrayRef(*head.stages).drop_front())
-      model.run(stage, packed, batch);
-    std::vector<double> kl(batch.size());
-    llvm::parallelFor(0, batch.size(), [&](size_t i) {
-      float *own = &logits[i][(tokens.length - half) * vocab];
-      float *other = &expected[(w + int64_t(i)) * half * vocab];
-      if (first)
-        std::copy_n(own, half * vocab, other);
-      eval::RowScore score;
-      for (int64_t t = 0; t < half; ++t) {
-        if (!eval::scoreRow(own + t * vocab, other + t * vocab, vocab, 0,
-                            score))
-          score.kl = NAN;
-        kl[i] += score.kl;
-      }
-    });
-    for (double value : kl)
-      sum += value;
+  for (size_t i = 0; i < pool.size(); ++i) {
+    logits[i].resize(tokens.length * vocab);
+    pool[i].ctx.logits = logits[i].data();
   }
-  return sum / double(tokens.count() * half);
+  pass(head, packed, streams, head.stages->size(),
+       [&](Window &window, int64_t w) {
+         float *own = window.ctx.logits + (tokens.length - half) * vocab;
+         float *other = &expected[w * half * vocab];
+         if (first)
+           std::copy_n(own, half * vocab, other);
+         std::vector<double> kl(half);
+         llvm::parallelFor(0, half, [&](size_t t) {
+           eval::RowScore score;
+           kl[t] = eval::scoreRow(own + t * vocab, other + t * vocab, vocab, 0,
+                                  score)
+                       ? score.kl
+                       : NAN;
+         });
+         for (double value : kl)
+           sum += value;
+       });
+  return sum / double(windowsOf(streams) * half);
 }
 
-/// Rounds a unit within the layer's packed weights.
-llvm::Error Measurement::probe(const Unit &unit, PackedLayer &packed) {
-  QuantizeStats stats;
-  step::PackOp pack = unit.pack;
-  std::vector<std::vector<float>> values(pack.getWeights().size());
-  if (llvm::Error error =
-          roundUnit(pack, llvm::cantFail(WeightScheme::parse(kProbe)),
-                    stats, values.data()))
-    return error;
-  auto sources = model.sourcesOf(pack);
+/// Puts a unit's rounded values into the layer's packed weights.
+llvm::Error Measurement::probe(Unit &unit, PackedLayer &packed) {
+  auto sources = model.sourcesOf(unit.pack);
   if (!sources)
     return sources.takeError();
-  for (auto [source, rounded] : llvm::zip_equal(*sources, values)) {
+  for (auto [source, rounded] : llvm::zip_equal(*sources, unit.values)) {
     source.data = reinterpret_cast<const uint8_t *>(rounded.data());
     source.type = SourceType::F32;
     source.release = nullptr;
     source.transform = nullptr;
   }
-  return model.packOne(pack, *unit.layer, *sources, packed);
+  if (llvm::Error error =
+          model.packOne(unit.pack, *unit.layer, *sources, packed))
+    return error;
+  unit.values = {};
+  return llvm::Error::success();
 }
 
 llvm::Error Measurement::runLayer(const StagedModel::Layer &layer) {
@@ -271,7 +481,11 @@ llvm::Error Measurement::runLayer(const StagedModel::Layer &layer) {
     return packed.takeError();
   for (Streams &streams : probes)
     pass(layer, *packed, streams);
-  for (const Unit &unit : units) {
+  for (size_t stage = 0; stage < layer.stages->size(); ++stage)
+    if ((*layer.stages)[stage].tap)
+      if (llvm::Error error = roundReaders(layer, stage, *packed))
+        return error;
+  for (Unit &unit : units) {
     if (unit.layer != &layer)
       continue;
     if (llvm::Error error = probe(unit, *packed))
@@ -282,6 +496,7 @@ llvm::Error Measurement::runLayer(const StagedModel::Layer &layer) {
       return error;
   }
   pass(layer, *packed, reference);
+  pass(layer, *packed, others);
   return llvm::Error::success();
 }
 
@@ -289,6 +504,10 @@ llvm::Error Measurement::runHead(const StagedModel::Layer &head) {
   auto packed = model.pack(head);
   if (!packed)
     return packed.takeError();
+  for (size_t stage = 0; stage < head.stages->size(); ++stage)
+    if ((*head.stages)[stage].tap)
+      if (llvm::Error error = roundReaders(head, stage, *packed))
+        return error;
   klOf(head, *packed, reference);
   std::vector<double> kl;
   for (const Streams &streams : probes)
@@ -308,9 +527,10 @@ llvm::Error Measurement::runHead(const StagedModel::Layer &head) {
 }
 
 llvm::Expected<Sensitivities>
-Measurement::run(llvm::function_ref<std::string(StringRef)> pinned) {
+Measurement::run(llvm::function_ref<std::string(StringRef)> pinned,
+                 llvm::function_ref<StringRef(StringRef)> standard) {
   for (const StagedModel::Layer &layer : model.layers())
-    if (llvm::Error error = addUnits(layer, pinned))
+    if (llvm::Error error = addUnits(layer, pinned, standard))
       return error;
   const int64_t threads = llvm::hardware_concurrency().compute_thread_count();
   for (int64_t i = 0; i < std::min(threads, tokens.count()); ++i)
@@ -319,14 +539,21 @@ Measurement::run(llvm::function_ref<std::string(StringRef)> pinned) {
   const StagedModel::Layer &head = model.layers().back();
   model.run(head.stages->front(), PackedLayer(), pool);
 
-  WeightSources files;
-  auto embedding = files.open(model.weight("embedding"), /*asRow=*/false);
-  if (!embedding)
-    return embedding.takeError();
-  const int64_t hidden = model.hidden();
-  reference.resize(tokens.tokens.size() * hidden);
-  for (size_t i = 0; i < tokens.tokens.size(); ++i)
-    readRow(*embedding, tokens.tokens[i], &reference[i * hidden]);
+  // A text of one window gives both.
+  const int64_t hidden = model.hidden(), count = tokens.count();
+  for (int64_t w = 0; w < count; ++w)
+    for (Streams *to : {&reference, &others}) {
+      const bool measures = w % kEvery == kEvery / 2 || count < kEvery;
+      if (count >= kEvery && measures != (to == &reference))
+        continue;
+      const size_t at = to->size();
+      to->resize(at + tokens.length * hidden);
+      if (llvm::Error error =
+              model.embed(tokens.window(w), [&](int64_t t) {
+                return &(*to)[at + t * hidden];
+              }))
+        return error;
+    }
   for (const StagedModel::Layer &layer : model.layers().drop_back()) {
     if (llvm::Error error = runLayer(layer))
       return error;
@@ -342,6 +569,10 @@ Measurement::run(llvm::function_ref<std::string(StringRef)> pinned) {
 
 llvm::Expected<Sensitivities> sparkc::measureSensitivities(
     const StagedModel &model, const TokenWindows &tokens,
-    llvm::function_ref<std::string(StringRef)> pinned, bool quiet) {
-  return Measurement(model, tokens, quiet).run(pinned);
+    llvm::function_ref<std::string(StringRef)> pinned,
+    llvm::function_ref<StringRef(StringRef)> standard, bool quiet) {
+  if (!denseKernels())
+    return llvm::createStringError("choosing grids runs the model, and this "
+                                   "machine has no AVX2");
+  return Measurement(model, tokens, quiet).run(pinned, standard);
 }

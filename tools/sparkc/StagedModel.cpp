@@ -334,6 +334,18 @@ void StagedModel::run(const Stage &stage, const PackedLayer &weights,
   });
 }
 
+llvm::Error
+StagedModel::embed(ArrayRef<int32_t> tokens,
+                   llvm::function_ref<float *(int64_t)> rowOf) const {
+  WeightSources files;
+  auto embedding = files.open(weight("embedding"), /*asRow=*/false);
+  if (!embedding)
+    return embedding.takeError();
+  for (auto [t, token] : llvm::enumerate(tokens))
+    readRow(*embedding, token, rowOf(int64_t(t)));
+  return llvm::Error::success();
+}
+
 float *StagedModel::residual(Window &window, int64_t token) const {
   return reinterpret_cast<float *>(window.arena.get() + residualOffset +
                                    token * residualRow);

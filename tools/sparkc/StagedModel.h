@@ -51,6 +51,12 @@ struct PackedLayer {
   const uint8_t *pointer() const { return bytes.get() - base; }
 };
 
+/// The name by which rules and reports know a linear's weight: a tied head is
+/// stored as the embedding.
+inline llvm::StringRef linearName(llvm::StringRef weight) {
+  return weight == "embedding" ? "lm_head" : weight;
+}
+
 class StagedModel {
 public:
   /// Where the inputs of a linear lie once a stage has run.
@@ -87,6 +93,8 @@ public:
   int64_t windowLength() const { return block; }
   spark::WeightOp weight(llvm::StringRef name) const;
 
+  /// Bytes that a window takes.
+  int64_t windowBytes() const { return arenaBytes + kvBytes; }
   /// A window of `tokens` with no residual stream yet.
   Window makeWindow(int64_t tokens) const;
   /// Clears the cache: the next layer's begins.
@@ -112,6 +120,10 @@ public:
   llvm::Error packOne(step::PackOp op, const Layer &layer,
                       llvm::ArrayRef<SourceMatrix> sources,
                       PackedLayer &packed) const;
+
+  /// The embedding's rows of a window's tokens go to rowOf(token).
+  llvm::Error embed(llvm::ArrayRef<int32_t> tokens,
+                    llvm::function_ref<float *(int64_t)> rowOf) const;
 
   /// A token's row of the residual stream, [hidden].
   float *residual(Window &window, int64_t token) const;

@@ -99,13 +99,15 @@ static void declare(CLI::App &app, DriverOptions &options) {
                      "Choose the codes of quantized weights on FILE, a text or "
                      "token ids: the unquantized model runs over it, and each "
                      "matrix is rounded so that little is lost on the inputs it "
-                     "meets there. Not the text to evaluate on")
+                     "meets there. Without a word on grids they are chosen, too, "
+                     "for as many bytes as the default's. Not the text to "
+                     "evaluate on")
           ->type_name("FILE");
   app.add_option("--calibrate-windows", options.calibrateWindows,
-                 "Windows of 512 tokens to calibrate on, spread over the text")
+                 "Windows of 512 tokens to calibrate on, spread over the text; "
+                 "the default is 128, or as many as 4 GB hold")
       ->type_name("N")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
-      ->capture_default_str()
       ->needs(calibrate);
   auto *certify =
       app.add_option("--certify", options.certify,
@@ -245,9 +247,8 @@ int main(int argc, char **argv) {
   }
   if (options.maxKl && options.calibrate.empty() && options.certify.empty())
     return fail("--max-kl needs --certify or --calibrate");
-  if (!options.pareto.empty() && !options.hasBudget())
-    return fail("--pareto needs a budget: --bits, --bytes-per-token or "
-                "--max-kl");
+  if (!options.pareto.empty() && !options.choosesGrids())
+    return fail("--pareto draws grids to choose from; --weights names one");
   if (options.emit < Stage::Assembly &&
       !(options.report.empty() && options.dequantize.empty() &&
         options.exportGguf.empty() && options.pareto.empty()))

@@ -56,6 +56,50 @@ TEST(Budget, TakesWhatFits) {
   EXPECT_EQ(llvm::toString(none.takeError()), "needs at least 300 bytes");
 }
 
+TEST(Budget, SpendsABudgetBest) {
+  // The step that gains most a byte does not fit; two others do.
+  std::vector<GridUnit> units = {{{"a"}, {{"q4", 100, 10}, {"q6", 160, 1}}},
+                                 {{"b"}, {{"q4", 100, 5}, {"q5", 125, 2}}},
+                                 {{"c"}, {{"q4", 100, 5}, {"q5", 125, 3}}}};
+  auto best = bestWithin(units, 350);
+  ASSERT_TRUE(bool(best));
+  EXPECT_EQ(best->chosen, (std::vector<size_t>{0, 1, 1}));
+  EXPECT_EQ(best->bytes, 350u);
+  EXPECT_DOUBLE_EQ(best->kl, 15);
+  // Against all combinations.
+  std::mt19937 random(2);
+  for (int trial = 0; trial < 50; ++trial) {
+    std::vector<GridUnit> some(4);
+    uint64_t least = 0;
+    for (GridUnit &unit : some) {
+      uint64_t few = 1000;
+      for (int i = 0; i < 4; ++i) {
+        unit.choices.push_back(
+            {"", 10 + random() % 40, 1e-3 * double(random() % 99)});
+        few = std::min(few, unit.choices.back().bytes);
+      }
+      least += few;
+    }
+    for (uint64_t bytes : {least, least + 10, least + 60}) {
+      double wanted = 1e9;
+      for (size_t all = 0; all < 256; ++all) {
+        uint64_t sum = 0;
+        double kl = 0;
+        for (size_t u = 0; u < 4; ++u) {
+          sum += some[u].choices[all >> 2 * u & 3].bytes;
+          kl += some[u].choices[all >> 2 * u & 3].kl;
+        }
+        if (sum <= bytes)
+          wanted = std::min(wanted, kl);
+      }
+      auto within = bestWithin(some, bytes);
+      ASSERT_TRUE(bool(within));
+      EXPECT_LE(within->bytes, bytes);
+      EXPECT_NEAR(within->kl, wanted, 1e-12);
+    }
+  }
+}
+
 TEST(Budget, NoPointOfTheFrontIsBeaten) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 50; ++trial) {

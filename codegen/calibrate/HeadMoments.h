@@ -1,0 +1,67 @@
+//===- HeadMoments.h - Moments for sets of the head's rows -----*- C++ -*-===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// An error e of the head's row v costs about 1/2 sum p_v (e x)^2 of KL, where
+/// p_v is the probability that the model gives token v behind the input x. So
+/// each row has second moments of its own, sum p_v x x^T: those of the contexts
+/// that it is likely in. Rows that are likely in like contexts share them: the
+/// most frequent tokens of the text are pivots, and every row belongs to the
+/// pivot whose weights point most nearly its way.
+///
+//===----------------------------------------------------------------------===//
+#ifndef SPARKC_CODEGEN_CALIBRATE_HEADMOMENTS_H
+#define SPARKC_CODEGEN_CALIBRATE_HEADMOMENTS_H
+
+#include "codegen/calibrate/Moments.h"
+#include "codegen/weights/Pack.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/Error.h"
+
+namespace sparkc {
+
+class HeadMoments {
+public:
+  /// `head` [vocabulary, cols]; `text`: tokens, which say what is frequent.
+  HeadMoments(const DenseKernels &dense, const SourceMatrix &head,
+              llvm::ArrayRef<int32_t> text);
+
+  /// Adds inputs of the head, [n, cols]: x that it will meet, and y of the
+  /// unquantized model, which the probabilities are of.
+  void add(const float *x, const float *y, int64_t n);
+  /// Finds the probabilities of all that was added.
+  void finish();
+
+  /// Calls `each` with the rows of a set, in order, and the set's factor; a
+  /// share of all inputs' moments, `second`, is in each. False if one of them
+  /// is singular.
+  llvm::Expected<bool> forSets(
+      const std::vector<float> &second, float damp,
+      llvm::function_ref<llvm::Error(llvm::ArrayRef<int64_t>,
+                                     const ErrorFactor &)>
+          each) const;
+
+private:
+  void assign(llvm::ArrayRef<int32_t> text);
+  /// Calls work(first row, rows, their weights transposed [cols, rows]).
+  void forRows(llvm::function_ref<void(int64_t, int64_t, const float *)> work)
+      const;
+
+  const DenseKernels &dense;
+  const SourceMatrix &head;
+  int64_t cols, tokens = 0;
+  std::vector<std::vector<int64_t>> sets;
+  std::vector<int32_t> setOf;     ///< of a row
+  std::vector<float> inputs;      ///< x, [tokens, cols]
+  std::vector<float> unquantized; ///< y, until finish
+  std::vector<float> shares;      ///< [tokens, sets]: probabilities
+};
+
+} // namespace sparkc
+
+#endif // SPARKC_CODEGEN_CALIBRATE_HEADMOMENTS_H
