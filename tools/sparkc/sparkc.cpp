@@ -153,7 +153,7 @@ static void declare(CLI::App &app, DriverOptions &options) {
           ->check(CLI::PositiveNumber);
   app.add_option("--pareto", options.pareto,
                  "Draw what could be chosen, bits a weight against expected KL, "
-                 "to FILE, as SVG; needs a budget")
+                 "to FILE, as SVG")
       ->type_name("FILE")
       ->needs(calibrate);
   app.add_option("--kv", options.kv,
