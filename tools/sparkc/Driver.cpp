@@ -228,13 +228,13 @@ llvm::Error Compilation::chooseGrids(std::vector<std::string> &rules) {
       return error;
   // Logits of all windows are kept: at most 256 MB, and eight windows do.
   const int64_t length = staged->windowLength();
-  const int64_t count = std::clamp<int64_t>(
-      (64 << 20) / (length * staged->vocab()), 1, 8);
-  // Twice as many give moments.
+  int64_t count = kWindowsPerMeasured *
+                  std::clamp<int64_t>(
+                      (64 << 20) / (length * staged->vocab()), 1, 8);
+  if (options.calibrateWindows)
+    count = std::min(count, options.calibrateWindows);
   auto tokens = readWindows(*module, options.calibrate, staged->vocab(), length,
-                            options.calibrateWindows
-                                ? std::min(3 * count, options.calibrateWindows)
-                                : 3 * count);
+                            count);
   if (!tokens)
     return tokens.takeError();
   auto measured = measureSensitivities(

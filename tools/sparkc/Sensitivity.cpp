@@ -35,8 +35,6 @@ static constexpr int64_t kNarrowest = 32;
 static constexpr int64_t kChunk = 16 << 20;
 /// Rows of a matrix that other grids are compared on.
 static constexpr int64_t kCompared = 512, kComparedOfSet = 16;
-/// Of each so many windows one is measured on, the others give moments.
-static constexpr int64_t kEvery = 3;
 
 llvm::ArrayRef<const char *> sparkc::candidateGrids() { return kGrids; }
 
@@ -539,12 +537,12 @@ Measurement::run(llvm::function_ref<std::string(StringRef)> pinned,
   const StagedModel::Layer &head = model.layers().back();
   model.run(head.stages->front(), PackedLayer(), pool);
 
-  // A text of one window gives both.
+  // Where there are fewer windows than that, each gives both.
   const int64_t hidden = model.hidden(), count = tokens.count();
   for (int64_t w = 0; w < count; ++w)
     for (Streams *to : {&reference, &others}) {
-      const bool measures = w % kEvery == kEvery / 2 || count < kEvery;
-      if (count >= kEvery && measures != (to == &reference))
+      const bool measures = w % kWindowsPerMeasured == kWindowsPerMeasured / 2;
+      if (count >= kWindowsPerMeasured && measures != (to == &reference))
         continue;
       const size_t at = to->size();
       to->resize(at + tokens.length * hidden);

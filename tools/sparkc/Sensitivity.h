@@ -34,13 +34,15 @@ struct Sensitivities {
   }
 };
 
+/// Of so many windows one is measured on, the others give moments.
+inline constexpr int64_t kWindowsPerMeasured = 3;
+
 /// The grids to choose from.
 llvm::ArrayRef<const char *> candidateGrids();
 
 /// Measures all units of `model` over `tokens` (few windows do). `pinned` gives
 /// the scheme of a weight that is not to be chosen, or an empty string;
-/// `standard` that of one for which nothing is chosen. Of three windows one is
-/// measured on, the others give moments.
+/// `standard` that of one for which nothing is chosen.
 llvm::Expected<Sensitivities>
 measureSensitivities(const StagedModel &model, const TokenWindows &tokens,
                      llvm::function_ref<std::string(llvm::StringRef)> pinned,
