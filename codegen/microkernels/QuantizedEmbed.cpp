@@ -66,10 +66,10 @@ void QuantizedRow::group(Value tile, Value lane, Value index, Value out) {
   } else {
     scale = half(inHead(0, 32, 2));
     if (hasMinimum(form))
-      minimum = half(inHead(kHeadZeros, 32, 2));
+      minimum = half(inHead(matrix.headZeros(), 32, 2));
     else
       zero = arith::ExtUIOp::create(
-          e.b, e.loc, e.i32(), e.load(e.i8(), inHead(kHeadZeros, 16, 1)));
+          e.b, e.loc, e.i32(), e.load(e.i8(), inHead(matrix.headZeros(), 16, 1)));
   }
   Value lines = e.at(batch, e.add(e.addC(e.mulC(inBatch, 64 * matrix.groupLines()),
                                          matrix.headBytes()),

@@ -145,7 +145,7 @@ Value QuantizedTile::scales(Value batch, Value inBatch, Factors factors) {
 
 Value QuantizedTile::minima(Value batch, Value inBatch, Factors factors) {
   if (!isSuper(form))
-    return halves16(batch, e.addC(e.mulC(inBatch, 32), kHeadZeros));
+    return halves16(batch, e.addC(e.mulC(inBatch, 32), matrix.headZeros()));
   Value codes = bytes16(batch, e.addC(e.mulC(inBatch, 16), kHeadSubMinima));
   Value wide = arith::ExtSIOp::create(e.b, e.loc, ints(kLanes), codes);
   return e.fmul(factors.minimum,
@@ -155,6 +155,6 @@ Value QuantizedTile::minima(Value batch, Value inBatch, Factors factors) {
 Value QuantizedTile::zeros(Value batch, Value inBatch) {
   if (form == ScaleForm::Super)
     return e.c(ints(kLanes), int64_t(1) << (bits - 1));
-  Value codes = bytes16(batch, e.addC(e.mulC(inBatch, 16), kHeadZeros));
+  Value codes = bytes16(batch, e.addC(e.mulC(inBatch, 16), matrix.headZeros()));
   return arith::ExtUIOp::create(e.b, e.loc, ints(kLanes), codes);
 }

@@ -8,6 +8,7 @@
 #include "codegen/weights/PackedLayout.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MathExtras.h"
+#include <algorithm>
 #include <cassert>
 
 namespace sparkc {
@@ -60,25 +61,6 @@ std::optional<Layout> layoutOf(unsigned bits, ScaleForm form) {
     if (info.quantized && info.bits == bits && info.form == form)
       return info.layout;
   return std::nullopt;
-}
-
-int64_t batchGroups(ScaleForm form) {
-  switch (form) {
-  case ScaleForm::Zero:
-  case ScaleForm::Minimum:
-    return 4;
-  case ScaleForm::SuperMinimum:
-    return 8;
-  case ScaleForm::Super:
-    return 16;
-  }
-  llvm_unreachable("unknown form");
-}
-
-int64_t batchHeadBytes(ScaleForm form) {
-  return form == ScaleForm::Zero      ? 192
-         : form == ScaleForm::Minimum ? 256
-                                      : 320;
 }
 
 bool isGroupOf(Layout layout, int64_t group) {
@@ -181,6 +163,38 @@ int64_t PackedMatrix::groupLines() const {
              : 0;
 }
 
+int64_t PackedMatrix::batchGroups() const {
+  switch (scaleForm(layout)) {
+  case ScaleForm::Zero:
+    return std::min<int64_t>(groups(), 4);
+  case ScaleForm::Minimum:
+    return 4;
+  case ScaleForm::SuperMinimum:
+    return 8;
+  case ScaleForm::Super:
+    return 16;
+  }
+  llvm_unreachable("unknown form");
+}
+
+int64_t PackedMatrix::headBytes() const {
+  switch (scaleForm(layout)) {
+  case ScaleForm::Zero:
+    return alignLine(headZeros() + kTileRows * batchGroups());
+  case ScaleForm::Minimum:
+    return 256;
+  case ScaleForm::SuperMinimum:
+  case ScaleForm::Super:
+    return 320;
+  }
+  llvm_unreachable("unknown form");
+}
+
+int64_t PackedMatrix::headZeros() const {
+  return scaleForm(layout) == ScaleForm::Zero ? 2 * kTileRows * batchGroups()
+                                              : kHeadMinima;
+}
+
 int64_t PackedMatrix::tileBytes() const {
   if (isQuantized(layout))
     return headBytes() * batches() + kLineBytes * groupLines() * groups();
@@ -214,9 +228,9 @@ int64_t PackedMatrix::groupZeroOffset(int64_t g) const {
   int64_t inBatch = g % batchGroups();
   switch (scaleForm(layout)) {
   case ScaleForm::Zero:
-    return headOffset(g) + kHeadZeros + inBatch * kTileRows;
+    return headOffset(g) + headZeros() + inBatch * kTileRows;
   case ScaleForm::Minimum:
-    return headOffset(g) + kHeadZeros + inBatch * 2 * kTileRows;
+    return headOffset(g) + headZeros() + inBatch * 2 * kTileRows;
   case ScaleForm::SuperMinimum:
     return headOffset(g) + kHeadSubMinima + inBatch * kTileRows;
   case ScaleForm::Super:

@@ -29,7 +29,8 @@
 ///   tileBytes = 192 * ceil(groups/4) + 64*L*groups
 ///
 /// A last batch of fewer groups has a whole head (unused slots are zero) and
-/// the lines of the groups it has.
+/// the lines of the groups it has. A matrix of n < 4 groups is one batch of n:
+/// its head has 48n bytes, rounded up to a line, the zero points from 32n on.
 ///
 /// Layouts with a float minimum, and those with scales of two levels, have
 /// other heads, of H bytes for N groups; else batch(g), line(n) and tileBytes
@@ -124,9 +125,6 @@ inline bool isSuper(ScaleForm form) {
 }
 /// The quantized layout of these codes; none where there is no such.
 std::optional<Layout> layoutOf(unsigned bits, ScaleForm form);
-/// Groups of a batch, bytes of its head.
-int64_t batchGroups(ScaleForm form);
-int64_t batchHeadBytes(ScaleForm form);
 /// Whether columns a scale may be `group` in a layout (0: of floats), and which
 /// may, for messages: "32, 64 or 128".
 bool isGroupOf(Layout layout, int64_t group);
@@ -138,9 +136,9 @@ unsigned bitsPerWeight(Layout layout);
 constexpr int64_t kTileRows = 16;
 /// Bytes of a line, and the alignment of tiles, rows and tensors.
 constexpr int64_t kLineBytes = 64;
-/// Where parts of a batch head start: zero points (Zero) or minima (Minimum),
-/// the minima's factor, sub-scales and sub-minima of the two-level forms.
-constexpr int64_t kHeadZeros = 128;
+/// Where parts of a batch head start: minima (Minimum), the minima's factor,
+/// sub-scales and sub-minima of the two-level forms.
+constexpr int64_t kHeadMinima = 128;
 constexpr int64_t kHeadSuperMinimum = 32;
 constexpr int64_t kHeadSubScales = 64;
 constexpr int64_t kHeadSubMinima = 192;
@@ -235,8 +233,10 @@ struct PackedMatrix {
   int64_t tileBytes() const;
   /// Of a quantized layout: groups of a batch, bytes of its head, and bytes of
   /// a whole batch, the stride from batch to batch.
-  int64_t batchGroups() const { return sparkc::batchGroups(scaleForm(layout)); }
-  int64_t headBytes() const { return batchHeadBytes(scaleForm(layout)); }
+  int64_t batchGroups() const;
+  int64_t headBytes() const;
+  /// Where zero points (Zero) or minima (Minimum) start in a head.
+  int64_t headZeros() const;
   int64_t batches() const {
     return (groups() + batchGroups() - 1) / batchGroups();
   }

@@ -131,7 +131,7 @@ void sparkc_q4(benchmark::State &state, Shape shape, Kernel &kernel) {
       reinterpret_cast<float *>(aligned(x) + q * quad.bytes + quad.scales)[i] =
           0x1p-8f;
   for (int64_t at = 0; at + 1 < strips * stripBytes; at += matrix.batchBytes())
-    for (int64_t i = 0; i < kHeadZeros / 2; ++i)
+    for (int64_t i = 0; i < matrix.headZeros() / 2; ++i)
       reinterpret_cast<uint16_t *>(aligned(tiles) + at)[i] = 0x2400;
   std::vector<uint8_t> out(kSpan * kernel.row() + 64);
   test::KernelFn *run = kernel.get(shape.cols);

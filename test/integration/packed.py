@@ -41,6 +41,14 @@ def group_codes(lines, bits):
     return np.stack(codes, 1).reshape(16, -1)
 
 
+def batch_shape(form, bits, cols, group):
+    """Groups of a batch, bytes of its head, where zero points or minima start."""
+    if form == "":
+        groups = min(4, -(-cols // group))
+        return groups, -(-48 * groups // 64) * 64, 32 * groups
+    return {"m": (4, 256, 128), "k": (16 if bits == 6 else 8, 320, 192)}[form]
+
+
 def tile_values(tile, name, cols, group):
     """bytes of a tile -> [16, cols] float32."""
     if name == "tile16_f32":
@@ -51,8 +59,7 @@ def tile_values(tile, name, cols, group):
     form = name[len("tile16_q4"):]
     bits = int(name[len("tile16_q")])
     lines = bits * group * 16 // 8 // 64
-    per_batch = {"": 4, "m": 4, "k": 16 if bits == 6 else 8}[form]
-    head = {"": 192, "m": 256, "k": 320}[form]
+    per_batch, head, zeros = batch_shape(form, bits, cols, group)
     values = []
     for g in range(-(-cols // group)):
         batch, i = g // per_batch * (head + per_batch * 64 * lines), g % per_batch
@@ -67,14 +74,14 @@ def tile_values(tile, name, cols, group):
             return tile[batch + at:][:16].view(kind).astype(np.float32)[:, None]
 
         if form == "":
-            values.append(halves(32 * i) * (codes - small(128 + 16 * i)))
+            values.append(halves(32 * i) * (codes - small(zeros + 16 * i)))
         elif form == "m":
-            values.append(halves(32 * i) * codes + halves(128 + 32 * i))
+            values.append(halves(32 * i) * codes + halves(zeros + 32 * i))
         elif bits == 6:
             values.append(halves(0) * small(64 + 16 * i, np.int8) * (codes - 32))
         else:
             values.append(halves(0) * small(64 + 16 * i) * codes
-                          + halves(32) * small(192 + 16 * i))
+                          + halves(32) * small(zeros + 16 * i))
     return np.concatenate(values, 1)[:, :cols].astype(np.float32)
 
 

@@ -17,6 +17,7 @@ import sys
 
 import numpy as np
 
+import packed
 import random_models
 import reference
 from dequantize import stored_name
@@ -68,11 +69,14 @@ def zero_points(entry):
     """All zero points of the tensor's pack, padding rows included."""
     _, group, t, payload = entry
     count = -(-t["cols"] // group)
-    lines = int(t["layout_name"][-1]) * group // 32
-    tile_bytes = 192 * -(-count // 4) + 64 * lines * count
+    bits = int(t["layout_name"][-1])
+    lines = bits * group // 32
+    per_batch, head, zeros = packed.batch_shape("", bits, t["cols"], group)
+    tile_bytes = head * -(-count // per_batch) + 64 * lines * count
     tiles = payload[t["offset"]:t["offset"] + t["bytes"]].reshape(-1, tile_bytes)
     return np.concatenate(
-        [tiles[:, g // 4 * (192 + 256 * lines) + 128 + 16 * (g % 4):][:, :16]
+        [tiles[:, g // per_batch * (head + per_batch * 64 * lines) + zeros
+               + 16 * (g % per_batch):][:, :16]
          for g in range(count)])
 
 

@@ -67,7 +67,9 @@ int64_t markHead(const PackedMatrix &m, BitMap &map, int64_t lane) {
   }
   switch (form) {
   case ScaleForm::Zero:
-    return unused * 24;
+    // A single batch of fewer than four is rounded up to a line.
+    return m.groups() < 4 ? (m.headBytes() - 48 * m.groups()) / 2
+                          : unused * 24;
   case ScaleForm::Minimum:
   case ScaleForm::SuperMinimum:
     return unused * (form == ScaleForm::Minimum ? 32 : 16);
@@ -123,20 +125,25 @@ TEST(PackedLayout, EquationByHand) {
 
   PackedMatrix q5 = PackedMatrix::plain(Layout::Tile16Q5, 16, 64, 64);
   EXPECT_EQ(q5.groupLines(), 10);
+  EXPECT_EQ(q5.groupZeroOffset(0), 32); // one group: a head of a line
   at = q5.element(1, 32 + 8 * 2 + 4 + 3); // block 1, code line 2, high half
-  EXPECT_EQ(at.byte, 192 + 64 * (5 + 1 + 2) + 4 + 3);
+  EXPECT_EQ(at.byte, 64 + 64 * (5 + 1 + 2) + 4 + 3);
   EXPECT_EQ(at.shift, 4u);
-  EXPECT_EQ(at.highByte, 192 + 64 * 5 + 4 + 3);
+  EXPECT_EQ(at.highByte, 64 + 64 * 5 + 4 + 3);
   EXPECT_EQ(at.highShift, 4u + 2);
 
-  PackedMatrix q6 = PackedMatrix::plain(Layout::Tile16Q6, 16, 32, 32);
+  PackedMatrix q6 = PackedMatrix::plain(Layout::Tile16Q6, 16, 64, 32);
   EXPECT_EQ(q6.groupLines(), 6);
-  EXPECT_EQ(q6.tileBytes(), 192 + 6 * 64); // one group has a whole head
-  at = q6.element(15, 16 + 8 + 1);         // block 1, code line 1, low half
-  EXPECT_EQ(at.byte, 192 + 64 * (3 + 2) + 60 + 1);
+  EXPECT_EQ(q6.tileBytes(), 128 + 2 * 6 * 64);
+  EXPECT_EQ(q6.groupZeroOffset(1), 64 + 16);
+  at = q6.element(15, 16 + 8 + 1); // block 1, code line 1, low half
+  EXPECT_EQ(at.byte, 128 + 64 * (3 + 2) + 60 + 1);
   EXPECT_EQ(at.shift, 0u);
-  EXPECT_EQ(at.highByte, 192 + 64 * 3 + 60 + 1);
+  EXPECT_EQ(at.highByte, 128 + 64 * 3 + 60 + 1);
   EXPECT_EQ(at.highShift, 2u);
+  // Five groups are a batch of four and one with a whole head.
+  EXPECT_EQ(PackedMatrix::plain(Layout::Tile16Q6, 16, 160, 32).tileBytes(),
+            2 * 192 + 5 * 6 * 64);
 
   PackedMatrix q4k = PackedMatrix::plain(Layout::Tile16Q4K, 16, 512, 32);
   EXPECT_EQ(q4k.batchBytes(), 320 + 8 * 4 * 64);
@@ -154,7 +161,7 @@ TEST(PackedLayout, EquationByHand) {
   EXPECT_EQ(q4m.groupZeroOffset(5), 256 + 4 * 256 + 128 + 32);
 
   PackedMatrix q8 = PackedMatrix::plain(Layout::Tile16Q8, 16, 128, 128);
-  EXPECT_EQ(q8.element(2, 21).byte, 192 + 64 * 5 + 8 + 1);
+  EXPECT_EQ(q8.element(2, 21).byte, 64 + 64 * 5 + 8 + 1);
   PackedMatrix bf16 = PackedMatrix::plain(Layout::Tile16BF16, 24, 7);
   EXPECT_EQ(bf16.tileBytes(), 4 * 64);
   EXPECT_EQ(bf16.tiles(), 2);
