@@ -159,6 +159,8 @@ def errors(failures, folder):
         failures.check(not list(folder.iterdir()), "nothing is left")
     result = tool("sparkc", base, "-o", so, "--prefill-gemm", "mkl", ok=False)
     failures.check(result.returncode == 1 and b"--prefill-gemm" in result.stderr, "another library")
+    expect_error(failures, "no blocks", "sparkc", base, "-o", so, "--weights", "f32", *HOOK,
+                 "--prefill-block", "1", names=("--prefill-gemm", "--prefill-block 1"))
     text = folder / "step.mlir"
     tool("sparkc", base, "--weights", "f32", "--emit=step", "-o", text)
     expect_error(failures, "text of a stage", "sparkc", text, "-o", so, *HOOK,

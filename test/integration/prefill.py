@@ -1,7 +1,7 @@
 """The prefill entry gives the bits of the step, for all of a prompt's logits and
 for what is decoded after it.
 
-usage: prefill.py [PART ...]    (schemes, odd, isas, calls; default all)
+usage: prefill.py [PART ...]    (schemes, odd, isas, calls, errors; default all)
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 import quantized
 import random_models
-from harness import BIN, GOLDEN, compile_model, run_logits, run_parts
+from harness import BIN, GOLDEN, compile_model, expect_error, run_logits, run_parts
 
 F, S = random_models.F, random_models.S
 
@@ -162,7 +162,32 @@ def calls(failures, folder):
         (case / "config.json").read_text())["vocab_size"], np.arange(3, 240) % 250)
 
 
-PARTS = {"schemes": schemes, "odd": odd, "isas": isas, "calls": calls}
+def errors(failures, folder):
+    """sparkc-run on tokens: places in messages are those of the file, not of a call."""
+    so, ids, out = folder / "base.so", folder / "tokens", folder / "logits"
+    compile_model(GOLDEN / "base", so)
+
+    def refused(what, text, *options, names):
+        ids.write_bytes(text)
+        expect_error(failures, what, "sparkc-run", so, "--tokens", ids, "--logits", out, *options,
+                     names=names)
+        failures.check(not out.exists(), f"{what}: no logits")
+
+    bad = b"1 2 3 4 5 6 7 511 512 1"
+    for options in ((), ("--decode",), ("--prefill-chunk", 3)):
+        refused(f"id out of range {options}", bad, *options, names=(ids, "id 512 at index 8", "512"))
+    refused("negative id", b"7 -1", names=(ids, "id -1 at index 1"))
+    refused("no ids", b" \n", names=(ids, "no token ids"))
+    refused("a word with a NUL", b"1 2\x003", names=(ids, "'2\\x003'"))
+    for options in ((), ("--decode",)):
+        refused(f"too many {options}", b"1 " * 9, "--context", 8, *options, names=(ids, "9 tokens", "room for 8"))
+    for options in (("--prefill-chunk", 0), ("--prefill-chunk", -3), ("--context", -1), ("--context", 0)):
+        refused(" ".join(map(str, options)), b"1", *options, names=options[:1])
+    refused("chunks while decoding", b"1", "--decode", "--prefill-chunk", 2,
+            names=("--decode", "--prefill-chunk"))
+
+
+PARTS = {"schemes": schemes, "odd": odd, "isas": isas, "calls": calls, "errors": errors}
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 
 #include "tools/sparkc-eval/Evaluation.h"
 #include "runtime/include/sparkc.h"
+#include "tools/common/TokenFile.h"
 #include "tools/sparkc-eval/Input.h"
 #include "tools/sparkc-eval/ProgressLine.h"
 
@@ -16,6 +17,7 @@
 #include <memory>
 #include <thread>
 
+using namespace sparkc;
 using namespace sparkc::eval;
 
 namespace {

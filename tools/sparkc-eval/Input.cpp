@@ -7,50 +7,10 @@
 
 #include "tools/sparkc-eval/Input.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <charconv>
-#include <cstdio>
-#include <cstring>
-#include <memory>
+#include "tools/common/TokenFile.h"
 
+using namespace sparkc;
 using namespace sparkc::eval;
-
-static bool readFile(const std::string &path, std::string &text,
-                     std::string &why) {
-  std::unique_ptr<std::FILE, int (*)(std::FILE *)> in(
-      std::fopen(path.c_str(), "rb"), std::fclose);
-  char buffer[1 << 16];
-  if (in)
-    while (size_t n = std::fread(buffer, 1, sizeof buffer, in.get()))
-      text.append(buffer, n);
-  if (in && !std::ferror(in.get()))
-    return true;
-  why = path + ": " + std::strerror(errno);
-  return false;
-}
-
-bool sparkc::eval::readTokens(const std::string &path,
-                              std::vector<int32_t> &tokens, std::string &why) {
-  std::string text;
-  if (!readFile(path, text, why))
-    return false;
-  const char *white = " \t\r\n\v\f";
-  for (size_t at = text.find_first_not_of(white); at != std::string::npos;) {
-    const size_t end = std::min(text.find_first_of(white, at), text.size());
-    const char *from = text.data() + at, *to = text.data() + end;
-    int32_t id = 0;
-    auto [stop, code] = std::from_chars(from, to, id);
-    if (code != std::errc() || stop != to) {
-      why = path + ": not a token id: '" +
-            text.substr(at, std::min<size_t>(end - at, 40)) + "'";
-      return false;
-    }
-    tokens.push_back(id);
-    at = text.find_first_not_of(white, end);
-  }
-  return true;
-}
 
 bool sparkc::eval::readText(const std::string &path, const sparkc_model *model,
                             std::vector<int32_t> &tokens, int32_t &bos,

@@ -16,14 +16,10 @@
 
 namespace sparkc::eval {
 
-/// Reads a file of token ids separated by white space. On failure false, and
-/// `why` is one line that starts with the file.
-bool readTokens(const std::string &path, std::vector<int32_t> &tokens,
-                std::string &why);
-
 /// Tokenizes a file with the model's tokenizer. Markup in it is text, and no
 /// special token is added; `bos` is the token that the tokenizer's config asks
-/// for at the start of a sequence, or -1.
+/// for at the start of a sequence, or -1. On failure false, and `why` is one line
+/// that starts with the file.
 bool readText(const std::string &path, const sparkc_model *model,
               std::vector<int32_t> &tokens, int32_t &bos, std::string &why);
 

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tools/common/TokenFile.h"
 #include "tools/sparkc-run/Run.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -17,45 +17,6 @@
 #include <vector>
 
 using namespace sparkc::run;
-
-/// Reads a whole file of white-space separated token ids.
-static bool readTokens(const std::string &path, std::vector<int32_t> &tokens,
-                       std::string &why) {
-  std::FILE *in = std::fopen(path.c_str(), "rb");
-  if (!in) {
-    why = path + ": " + std::strerror(errno);
-    return false;
-  }
-  std::string text;
-  char buffer[1 << 16];
-  while (size_t n = std::fread(buffer, 1, sizeof buffer, in))
-    text.append(buffer, n);
-  bool bad = std::ferror(in);
-  std::fclose(in);
-  if (bad) {
-    why = path + ": cannot read";
-    return false;
-  }
-  const char *white = " \t\r\n\v\f";
-  for (size_t at = text.find_first_not_of(white); at != std::string::npos;) {
-    size_t end = std::min(text.find_first_of(white, at), text.size());
-    int32_t id = 0;
-    const char *from = text.data() + at, *to = text.data() + end;
-    auto [stop, code] = std::from_chars(from, to, id);
-    if (code != std::errc() || stop != to) {
-      why = path + ": not a token id: '" +
-            text.substr(at, std::min<size_t>(end - at, 40)) + "'";
-      return false;
-    }
-    tokens.push_back(id);
-    at = text.find_first_not_of(white, end);
-  }
-  if (tokens.empty()) {
-    why = path + ": no token ids";
-    return false;
-  }
-  return true;
-}
 
 namespace {
 /// A file that has its name only once it is complete. What is there already
@@ -103,6 +64,8 @@ int sparkc::run::runLogits(const Options &options) {
   std::string why;
   if (!readTokens(options.tokens, tokens, why))
     return error(why);
+  if (tokens.empty())
+    return error(options.tokens + ": no token ids");
   ModelPtr model;
   sparkc_model_info info;
   SessionPtr session;
@@ -115,6 +78,16 @@ int sparkc::run::runLogits(const Options &options) {
     return 1;
 
   const size_t vocab = info.vocab;
+  // All of them before the first is computed, and by their place in the file.
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i] < 0 || size_t(tokens[i]) >= vocab)
+      return error(options.tokens + ": token id " + std::to_string(tokens[i]) +
+                   " at index " + std::to_string(i) +
+                   " is outside the vocabulary of " + std::to_string(vocab));
+  if (size_t room = sparkc_session_context(session.get());
+      tokens.size() > room)
+    return error(options.tokens + ": " + std::to_string(tokens.size()) +
+                 " tokens; the context has room for " + std::to_string(room));
   size_t chunk = options.prefillChunk;
   if (!chunk) // rows of 64 MiB
     chunk = std::max<size_t>(1, (size_t(64) << 20) / (vocab * sizeof(float)));

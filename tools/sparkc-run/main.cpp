@@ -48,7 +48,8 @@ int main(int argc, char **argv) {
   app.add_option("--context", options.context,
                  "Most tokens the session holds; by default what the model "
                  "was compiled for")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   auto *tokens = app.add_option("--tokens", options.tokens,
                                 "Token ids, separated by white space")
                      ->type_name("FILE")
@@ -57,11 +58,16 @@ int main(int argc, char **argv) {
                                 "Where the logits go: float32 [T, vocab]")
                      ->type_name("OUT")
                      ->group("Logits of given tokens");
-  app.add_option("--prefill-chunk", options.prefillChunk,
-                 "Tokens computed a call; changes no bit of the result")
-      ->type_name("N")
-      ->group("Logits of given tokens");
+  auto *chunk =
+      app.add_option("--prefill-chunk", options.prefillChunk,
+                     "Tokens computed a call; changes no bit of the result")
+          ->type_name("N")
+          ->check(CLI::PositiveNumber)
+          ->needs(tokens)
+          ->group("Logits of given tokens");
   app.add_flag("--decode", options.decode, "Token by token, without prefill")
+      ->needs(tokens)
+      ->excludes(chunk)
       ->group("Logits of given tokens");
   addGenerateOptions(app, generate);
   addChatOptions(app, chat);

@@ -9,7 +9,7 @@
 #include "codegen/weights/PackPlan.h"
 #include "dialect/import/ImportError.h"
 #include "runtime/text/ModelText.h"
-#include "tools/sparkc-eval/Input.h"
+#include "tools/common/TokenFile.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -65,7 +65,7 @@ llvm::Expected<TokenWindows> sparkc::readWindows(ModuleOp module,
   int32_t bos = -1;
   if (holdsTokens(text)) {
     std::string why;
-    if (!eval::readTokens(path, tokens, why))
+    if (!readTokens(path, tokens, why))
       return llvm::createStringError(why);
   } else if (llvm::Error error =
                  tokenize(module, path, text, vocab, tokens, bos)) {

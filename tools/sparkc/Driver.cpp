@@ -118,6 +118,9 @@ llvm::Error Compilation::importCheckpoint() {
                        "--context " + Twine(options.context) +
                            " exceeds the model's " +
                            Twine(checkpoint->config().maxContext));
+  if (!options.prefillGemm.empty() && options.prefillBlock == 1)
+    return importError(options.input, "--prefill-gemm multiplies blocks of "
+                                      "tokens; --prefill-block 1 leaves none");
   graph.prefillBlock =
       std::min(options.prefillBlock ? options.prefillBlock : kDefaultBlock,
                checkpoint->config().maxContext);

@@ -28,8 +28,7 @@ public:
           if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error &&
               text.empty()) {
             llvm::raw_string_ostream os(text);
-            if (!llvm::isa<mlir::UnknownLoc>(diagnostic.getLocation()))
-              os << diagnostic.getLocation() << ": ";
+            describe(diagnostic.getLocation(), os);
             os << diagnostic;
           }
           return mlir::success();
@@ -40,6 +39,15 @@ public:
   }
 
 private:
+  /// The layer and op, or the place in the text of a stage.
+  static void describe(mlir::LocationAttr loc, llvm::raw_ostream &os) {
+    if (auto name = loc->findInstanceOf<mlir::NameLoc>())
+      os << name.getName().getValue() << ": ";
+    else if (auto place = loc->findInstanceOf<mlir::FileLineColLoc>())
+      os << place.getFilename().getValue() << ":" << place.getLine() << ":"
+         << place.getColumn() << ": ";
+  }
+
   std::string text;
   mlir::ScopedDiagnosticHandler handler;
 };
