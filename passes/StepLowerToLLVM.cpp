@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Every step.func becomes a function, every phase one of its own (so that perf
-// and gdb see phases), every barrier a call of one private function. What ops
-// do is emitted by the builders in codegen/microkernels, as arith, vector, scf
+// and gdb see phases), every barrier a call of one private function. Phases of
+// several kinds of layers that do the same share the function of the first. What
+// ops do is emitted by the builders in codegen/microkernels, as arith, vector, scf
 // and LLVM ops; the standard conversions take these to the LLVM dialect.
 //
 //===----------------------------------------------------------------------===//
@@ -204,6 +205,49 @@ Value StepLowering::rowAddress(Emitter &e, StringRef name, Value token) {
   return e.at(base, e.mulC(token, *slot.getRow()));
 }
 
+/// Makes a phase's weight offsets start at 0; gives what they started at. So
+/// phases that differ in where their weights lie are one function.
+static int64_t rebaseWeights(step::PhaseOp phase) {
+  int64_t base = INT64_MAX;
+  auto each = [&](function_ref<int64_t(int64_t)> change) {
+    phase.walk([&](Operation *op) {
+      llvm::TypeSwitch<Operation *>(op)
+          .Case<step::StreamOp, step::TilesOp>(
+              [&](auto op) { op.setOffset(change(op.getOffset())); })
+          .Case<step::RmsNormOp, step::EmbedOp>(
+              [&](auto op) { op.setWeight(change(op.getWeight())); });
+    });
+  };
+  each([&](int64_t offset) {
+    base = std::min(base, offset);
+    return offset;
+  });
+  if (base == INT64_MAX)
+    return 0;
+  each([&](int64_t offset) { return offset - base; });
+  return base;
+}
+
+/// The function of a phase that does the same, of another kind of layers; null if
+/// there is none. What they use from above may differ (tables of a rope).
+LLVM::LLVMFuncOp StepLowering::sharedFunction(step::PhaseOp phase,
+                                              size_t captured) {
+  for (auto &[other, shared] : outlined) {
+    if (shared.captured.size() != captured)
+      continue;
+    llvm::DenseMap<Value, Value> same;
+    auto check = [&](Value x, Value y) {
+      return success(x.getType() == y.getType() &&
+                     same.try_emplace(x, y).first->second == y);
+    };
+    auto mark = [&](Value x, Value y) { same[x] = y; };
+    if (OperationEquivalence::isEquivalentTo(
+            other, phase, check, mark, OperationEquivalence::IgnoreLocations))
+      return shared.function;
+  }
+  return {};
+}
+
 /// Both of a function's forms call the same phases.
 FailureOr<Outlined> StepLowering::outline(step::PhaseOp phase, StringRef name) {
   auto it = outlined.find(phase);
@@ -220,11 +264,8 @@ FailureOr<Outlined> StepLowering::outline(step::PhaseOp phase, StringRef name) {
   std::string unique = name.str();
   while (module.lookupSymbol(unique))
     unique += "x";
-  Type i64 = b.getI64Type();
-  SmallVector<Type> types{ptr(), i64, i64, ptr(), ptr()};
-  types.append(result.captured.size(), ptr());
-  result.function = makeFunction(unique, types, phase.getLoc());
   result.index = phases.size();
+  result.weights = rebaseWeights(phase);
   int64_t bytes = 0;
   for (auto stream : phase.getBody().getOps<step::StreamOp>())
     bytes += stream.getBytes();
@@ -233,12 +274,19 @@ FailureOr<Outlined> StepLowering::outline(step::PhaseOp phase, StringRef name) {
        b.getNamedAttr("kind", b.getI64IntegerAttr(int64_t(phase.getKind()))),
        b.getNamedAttr("bytes", b.getI64IntegerAttr(bytes))}));
 
-  OpBuilder::InsertionGuard guard(b);
-  IRMapping outer = map;
-  LogicalResult done = lowerPhase(phase, result.function, result.captured);
-  map = outer;
-  if (failed(done))
-    return failure();
+  result.function = sharedFunction(phase, result.captured.size());
+  if (!result.function) {
+    Type i64 = b.getI64Type();
+    SmallVector<Type> types{ptr(), i64, i64, ptr(), ptr()};
+    types.append(result.captured.size(), ptr());
+    result.function = makeFunction(unique, types, phase.getLoc());
+    OpBuilder::InsertionGuard guard(b);
+    IRMapping outer = map;
+    LogicalResult done = lowerPhase(phase, result.function, result.captured);
+    map = outer;
+    if (failed(done))
+      return failure();
+  }
   outlined[phase] = result;
   return result;
 }
@@ -294,7 +342,8 @@ LogicalResult StepLowering::lowerFunc(step::FuncOp func, StringRef scheduled,
           outline(phase, (scheduled + "." + phase.getName()).str());
       if (failed(callee))
         return failure();
-      SmallVector<Value> operands{e.ctx, e.tid, e.n, e.weights, e.kv};
+      SmallVector<Value> operands{e.ctx, e.tid, e.n,
+                                  e.at(e.weights, callee->weights), e.kv};
       for (Value value : callee->captured)
         operands.push_back(map.lookup(value));
       if (profile)

@@ -15,6 +15,7 @@
 #include "codegen/microkernels/Kernels.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace sparkc {
 
@@ -25,6 +26,8 @@ struct Outlined {
   llvm::SmallVector<mlir::Value> captured;
   /// Its index in the descriptor's table.
   int64_t index = 0;
+  /// Where its weights start in those of the function that calls it.
+  int64_t weights = 0;
 };
 
 class StepLowering {
@@ -44,6 +47,8 @@ private:
   llvm::LogicalResult lowerFunc(step::FuncOp func, llvm::StringRef scheduled,
                                 bool profile);
   llvm::FailureOr<Outlined> outline(step::PhaseOp phase, llvm::StringRef name);
+  mlir::LLVM::LLVMFuncOp sharedFunction(step::PhaseOp phase,
+                                          size_t captured);
   llvm::LogicalResult lowerPhase(step::PhaseOp phase,
                                  mlir::LLVM::LLVMFuncOp function,
                                  mlir::ValueRange captured);
@@ -85,7 +90,7 @@ private:
   mlir::OpBuilder b;
   bool sanitizeThread;
   mlir::LLVM::LLVMFuncOp barrier;
-  llvm::DenseMap<mlir::Operation *, Outlined> outlined;
+  llvm::MapVector<mlir::Operation *, Outlined> outlined;
   /// The descriptor's phase table: name, kind, bytes.
   llvm::SmallVector<mlir::Attribute> phases;
   /// Step values to addresses and vectors, in the function being emitted.

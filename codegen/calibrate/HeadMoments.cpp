@@ -8,8 +8,10 @@
 #include "codegen/calibrate/HeadMoments.h"
 #include "llvm/Support/Parallel.h"
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 namespace sparkc {
 
@@ -18,6 +20,8 @@ namespace sparkc {
 static constexpr int64_t kSets = 1024, kWork = int64_t(1) << 40;
 /// Rows, and tokens, at a time.
 static constexpr int64_t kRows = 4096, kTokens = 64;
+/// Tokens that are added to a set's moments at a time.
+static constexpr int64_t kWeighted = 1024;
 /// Every set's moments have those of so many tokens of the text besides, lest
 /// few unlikely ones decide.
 static constexpr float kOthers = 5;
@@ -140,36 +144,59 @@ void HeadMoments::finish() {
   unquantized = {};
 }
 
-llvm::Expected<bool> HeadMoments::forSets(
-    const std::vector<float> &second, float damp,
-    llvm::function_ref<llvm::Error(llvm::ArrayRef<int64_t>,
-                                   const ErrorFactor &)>
-        each) const {
-  const int64_t count = int64_t(sets.size());
-  for (int64_t s = 0; s < count; ++s) {
-    std::vector<float> weighted;
-    for (int64_t t = 0; t < tokens; ++t) {
-      const float share = shares[t * count + s];
-      if (!(share > kLeast))
-        continue;
-      const float root = std::sqrt(share);
-      for (int64_t c = 0; c < cols; ++c)
-        weighted.push_back(root * inputs[t * cols + c]);
-    }
-    Moments own(cols, 0);
-    const int64_t n = int64_t(weighted.size()) / cols;
-    if (n)
-      own.add(dense, weighted.data(), weighted.data(), nullptr, n);
-    own.finish();
+Moments HeadMoments::momentsOf(size_t set) const {
+  Moments own(cols, 0);
+  std::vector<float> weighted;
+  auto flush = [&] {
+    if (const int64_t n = int64_t(weighted.size()) / cols)
+      own.add(dense, weighted.data(), nullptr, nullptr, n);
+    weighted.clear();
+  };
+  for (int64_t t = 0; t < tokens; ++t) {
+    const float share = shares[t * int64_t(size()) + int64_t(set)];
+    if (!(share > kLeast))
+      continue;
+    const float root = std::sqrt(share);
+    for (int64_t c = 0; c < cols; ++c)
+      weighted.push_back(root * inputs[t * cols + c]);
+    if (int64_t(weighted.size()) >= kWeighted * cols)
+      flush();
+  }
+  flush();
+  own.finish();
+  return own;
+}
+
+llvm::Expected<bool> HeadMoments::forSets(const std::vector<float> &second,
+                                          float damp, EachSet each) const {
+  std::vector<std::optional<llvm::Error>> errors(size());
+  std::atomic<bool> singular{false}, failed{false};
+  llvm::parallelFor(0, size(), [&](size_t s) {
+    if (singular || failed)
+      return;
+    Moments own = momentsOf(s);
     for (int64_t i = 0; i < cols * cols; ++i)
       own.second[i] += second[i] * (kOthers / float(tokens));
     ErrorFactor factor;
-    if (!ErrorFactor::of(dense, own.second, cols, damp, factor))
-      return false;
-    if (llvm::Error error = each(sets[s], factor))
-      return error;
+    if (!ErrorFactor::of(dense, own.second, cols, damp, factor)) {
+      singular = true;
+    } else if (llvm::Error error = each(s, sets[s], factor)) {
+      errors[s] = std::move(error);
+      failed = true;
+    }
+  });
+  llvm::Error first = llvm::Error::success();
+  for (std::optional<llvm::Error> &error : errors) {
+    if (!error)
+      continue;
+    if (first)
+      llvm::consumeError(std::move(*error));
+    else
+      first = std::move(*error);
   }
-  return true;
+  if (first)
+    return first;
+  return !singular;
 }
 
 } // namespace sparkc

@@ -37,17 +37,22 @@ public:
   /// Finds the probabilities of all that was added.
   void finish();
 
-  /// Calls `each` with the rows of a set, in order, and the set's factor; a
-  /// share of all inputs' moments, `second`, is in each. False if one of them
-  /// is singular.
-  llvm::Expected<bool> forSets(
-      const std::vector<float> &second, float damp,
-      llvm::function_ref<llvm::Error(llvm::ArrayRef<int64_t>,
-                                     const ErrorFactor &)>
-          each) const;
+  /// How many sets there are.
+  size_t size() const { return sets.size(); }
+
+  /// What is done for a set: its number, its rows and their factor.
+  using EachSet = llvm::function_ref<llvm::Error(
+      size_t, llvm::ArrayRef<int64_t>, const ErrorFactor &)>;
+  /// Calls `each` for every set, several at once from as many threads; a share
+  /// of all inputs' moments, `second`, is in each factor. False if one of them is
+  /// singular; else the error of the first set that gives one.
+  llvm::Expected<bool> forSets(const std::vector<float> &second, float damp,
+                               EachSet each) const;
 
 private:
   void assign(llvm::ArrayRef<int32_t> text);
+  /// The inputs' second moments, by a set's probabilities.
+  Moments momentsOf(size_t set) const;
   /// Calls work(first row, rows, their weights transposed [cols, rows]).
   void forRows(llvm::function_ref<void(int64_t, int64_t, const float *)> work)
       const;

@@ -38,13 +38,15 @@ void Moments::add(const DenseKernels &dense, const float *x, const float *y,
       dense.addTransposed(&second[i * cols + j], cols, x + i, cols, x + j, cols,
                           m, k, n);
   });
-  std::vector<float> gap(n * cols);
-  for (int64_t i = 0; i < n * cols; ++i)
-    gap[i] = y[i] - x[i];
-  forPieces(cols, cols, [&](int64_t i, int64_t m, int64_t j, int64_t k) {
-    dense.addTransposed(&drift[i * cols + j], cols, &gap[i], cols, x + j, cols,
-                        m, k, n);
-  });
+  if (y) {
+    std::vector<float> gap(n * cols);
+    for (int64_t i = 0; i < n * cols; ++i)
+      gap[i] = y[i] - x[i];
+    forPieces(cols, cols, [&](int64_t i, int64_t m, int64_t j, int64_t k) {
+      dense.addTransposed(&drift[i * cols + j], cols, &gap[i], cols, x + j,
+                          cols, m, k, n);
+    });
+  }
   if (r)
     forPieces(residuals, cols, [&](int64_t i, int64_t m, int64_t j, int64_t k) {
       dense.addTransposed(&lack[i * cols + j], cols, r + i, residuals, x + j,

@@ -22,9 +22,9 @@ struct Moments {
       : cols(cols), residuals(residuals), second(cols * cols),
         drift(cols * cols), lack(residuals * cols) {}
 
-  /// Adds `tokens` rows of x and y [cols] and r [residuals]; r may be null
-  /// where there are none. Bits depend on how tokens are cut into calls, not on
-  /// the number of threads.
+  /// Adds `tokens` rows of x and y [cols] and r [residuals]; y may be null where
+  /// it is x, r where there are none. Bits depend on how tokens are cut into
+  /// calls, not on the number of threads.
   void add(const DenseKernels &dense, const float *x, const float *y,
            const float *r, int64_t tokens);
   /// Fills the lower triangle of `second`, which `add` leaves alone. Call once.

@@ -15,6 +15,7 @@
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Parallel.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <fcntl.h>
@@ -167,8 +168,11 @@ static Expected<SmallVector<char, 0>> link(StringRef object,
   raw_string_ostream stream(messages);
   // For lld's fatal errors to come back here rather than end the process.
   CrashRecoveryContext::Enable();
+  // --threads=1 is taken for the whole process, and would stay.
+  const ThreadPoolStrategy strategy = parallel::strategy;
   lld::Result result =
       lld::lldMain(arguments, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  parallel::strategy = strategy;
   CrashRecoveryContext::Disable();
   writeEnd.close();
   reader.join();

@@ -26,11 +26,9 @@ MOVED = 2e-1
 NEAR_TIE = 2e-4
 
 # SPARKC_ISA=avx2 in the environment runs a test on that instruction set: models
-# are compiled for all of them where the test does not say for which, and forced
-# to that one. (The variable is taken out of the environment, since objects for
-# one CPU may not have it.)
+# are compiled for it where the test does not say for what. (The variable is taken
+# out of the environment, since objects for one CPU may not have it.)
 ISA = os.environ.pop("SPARKC_ISA", None)
-FORCED = set()  # objects that hold it
 
 DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I32": np.int32}
 
@@ -105,9 +103,10 @@ def run_parts(parts, usage):
 def tool(name, *arguments, ok=True, under=(), **variables):
     """Runs a tool, under another program (qemu) if that is given, with variables
     added to its environment. With ok, anything but exit status 0 ends the test."""
+    if ISA and name == "sparkc" and not any(
+            str(a).startswith(("--isa", "--mcpu")) for a in arguments):
+        arguments += (f"--isa={ISA}",)
     command = [*map(str, under), str(BIN / name), *map(str, arguments)]
-    if ISA and FORCED.intersection(command):
-        variables = {"SPARKC_ISA": ISA, **variables}
     try:
         result = subprocess.run(command, capture_output=True, timeout=600,
                                 env={**os.environ, **variables})
@@ -120,10 +119,6 @@ def tool(name, *arguments, ok=True, under=(), **variables):
 
 
 def compile_model(source, output, *options):
-    FORCED.discard(str(output))
-    if ISA and not any(str(o).startswith(("--isa", "--mcpu")) for o in options):
-        options = (*options, "--isa=auto")
-        FORCED.add(str(output))
     tool("sparkc", source, "-o", output, *options)
     return output
 

@@ -39,7 +39,9 @@ step.descriptor {kv = #step.affine<0>, arena = #step.affine<1536>,
 // CHECK-SAME:    %[[CTX:.*]]: !llvm.ptr, %[[TID:.*]]: i64, %[[N:.*]]: i64, %[[W:.*]]: !llvm.ptr, %[[KV:.*]]: !llvm.ptr, %[[ROPE:.*]]: !llvm.ptr) attributes {no_inline, passthrough = {{\[\[}}"no-jump-tables", "true"]]}
 // CHECK-DAG:     %[[C0:.*]] = arith.constant 0 : i64
 // CHECK-DAG:     %[[BYTES:.*]] = arith.constant 640 : i64
-// CHECK:         llvm.call @layer.linear(%[[CTX]], %[[TID]], %[[N]], %[[W]], %[[KV]], %[[ROPE]])
+// A phase's weights start at 0; here at the stream's offset.
+// CHECK:         %[[W64:.*]] = llvm.getelementptr inbounds %[[W]][64]
+// CHECK-NEXT:    llvm.call @layer.linear(%[[CTX]], %[[TID]], %[[N]], %[[W64]], %[[KV]], %[[ROPE]])
 // CHECK-NEXT:    %[[AT:.*]] = llvm.getelementptr inbounds %[[W]][4096]
 // CHECK-NEXT:    llvm.call @barrier(%[[CTX]], %[[TID]], %[[N]], %[[AT]], %[[BYTES]])
 // Tables are passed to the phases that read them only.
@@ -61,7 +63,7 @@ step.func @layer {
     // CHECK:       %[[WORK:.*]] = arith.muli %[[TID]], %[[ALL]] : i64
     // CHECK:       arith.divui %[[WORK]], %[[N]] : i64
     %x = step.view @x : !step.vec<16>
-    // CHECK:       %[[TILES:.*]] = llvm.getelementptr inbounds %[[W]][128]
+    // CHECK:       %[[TILES:.*]] = llvm.getelementptr inbounds %[[W]][64]
     // CHECK:       scf.for %[[UNIT:.*]] = %{{.*}} to
     // Both tiles of the pair by the same code.
     // CHECK:         %[[SUMS:.*]]:2 = scf.for %[[I:.*]] = %{{.*}} iter_args(%{{.*}} = %{{.*}}, %[[LAST:.*]] = %{{.*}})
@@ -81,7 +83,7 @@ step.func @layer {
       %f, %s = step.rotate %a, %b by %rope[%j] : !step.vec<32>
       step.store %f, @y[%j] lanes <heads = 1, width = 16, stride = 16>
     } : !step.vec<16>
-    // CHECK:       llvm.getelementptr inbounds %[[W]][2176]
+    // CHECK:       llvm.getelementptr inbounds %[[W]][2112]
     // CHECK:       scf.for
     // CHECK-COUNT-16: math.fma
     // Three lanes of the last tile are rows.

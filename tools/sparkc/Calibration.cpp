@@ -323,11 +323,12 @@ llvm::Error Calibration::quantizeMatrix(StringRef name, const Moments &moments,
   const int64_t atOnce = std::max<int64_t>(64, kChunk / cols / 64 * 64);
   const int64_t rowBytes =
       cols / grid.group * codeFormatOf(grid).bytes;
-  std::vector<float> weights;
   std::vector<uint8_t> bytes(source->rows * rowBytes);
-  QuantizeStats stats;
-  auto roundSet = [&](llvm::ArrayRef<int64_t> rows,
+  std::vector<QuantizeStats> statsOf(head ? head->size() : 1);
+  auto roundSet = [&](size_t set, llvm::ArrayRef<int64_t> rows,
                       const ErrorFactor &own) -> llvm::Error {
+    QuantizeStats &stats = statsOf[set];
+    std::vector<float> weights;
     for (; !rows.empty(); rows = rows.drop_front(
                               std::min<size_t>(atOnce, rows.size()))) {
       const int64_t n = std::min<int64_t>(atOnce, rows.size());
@@ -366,9 +367,12 @@ llvm::Error Calibration::quantizeMatrix(StringRef name, const Moments &moments,
   } else {
     std::vector<int64_t> all(source->rows);
     std::iota(all.begin(), all.end(), int64_t(0));
-    if (llvm::Error error = roundSet(all, *factor))
+    if (llvm::Error error = roundSet(0, all, *factor))
       return error;
   }
+  QuantizeStats stats;
+  for (const QuantizeStats &some : statsOf)
+    stats += some;
   return result.file->append({weight.getSymName().str(),
                               codeFormatOf(grid).name, stats.sqnr(), 0, 0},
                              bytes);

@@ -40,7 +40,7 @@ public:
 
 private:
   /// The layer and op, or the place in the text of a stage.
-  static void describe(mlir::LocationAttr loc, llvm::raw_ostream &os) {
+  static void describe(mlir::Location loc, llvm::raw_ostream &os) {
     if (auto name = loc->findInstanceOf<mlir::NameLoc>())
       os << name.getName().getValue() << ": ";
     else if (auto place = loc->findInstanceOf<mlir::FileLineColLoc>())

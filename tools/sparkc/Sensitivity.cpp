@@ -249,22 +249,28 @@ llvm::Error Measurement::roundUnit(size_t number, const Moments &moments,
   for (size_t i = 0; regular && i < sources->size(); ++i) {
     const SourceMatrix &source = (*sources)[i];
     unit.values[i].resize(source.rows * cols);
-    auto each = [&](llvm::ArrayRef<int64_t> rows, const ErrorFactor &own) {
+    std::vector<std::vector<double>> lost(
+        head ? head->size() : 1, std::vector<double>(losses.size()));
+    auto each = [&](size_t set, llvm::ArrayRef<int64_t> rows,
+                    const ErrorFactor &own) {
       return roundSet(choices, source, rows, own,
                       head ? kComparedOfSet : kCompared, unit.values[i],
-                      losses);
+                      lost[set]);
     };
     if (head) {
       auto all = head->forSets(moments.second, kCalibrationDamp, each);
       if (!all)
         return all.takeError();
       regular = *all;
-      continue;
+    } else {
+      std::vector<int64_t> all(source.rows);
+      std::iota(all.begin(), all.end(), int64_t(0));
+      if (llvm::Error error = each(0, all, *factor))
+        return error;
     }
-    std::vector<int64_t> all(source.rows);
-    std::iota(all.begin(), all.end(), int64_t(0));
-    if (llvm::Error error = each(all, *factor))
-      return error;
+    for (const std::vector<double> &some : lost)
+      for (size_t n = 0; n < losses.size(); ++n)
+        losses[n] += some[n];
   }
   if (!regular) {
     for (size_t i = 0; i < choices.size(); ++i)

@@ -10,6 +10,7 @@
 #include "codegen/calibrate/Rounding.h"
 #include "gtest/gtest.h"
 #include <cmath>
+#include <mutex>
 
 using namespace sparkc;
 using namespace sparkc::test;
@@ -60,10 +61,13 @@ TEST(HeadMoments, AreThoseOfTheContextsOfASet) {
   own.add(&head.x[100 * 8], &head.x[100 * 8], 200);
   own.finish();
   std::vector<bool> seen(40);
+  std::mutex mutex;
   int sets = 0;
   auto regular = own.forSets(
       head.moments.second, 0.01f,
-      [&](llvm::ArrayRef<int64_t> rows, const ErrorFactor &factor) {
+      [&](size_t set, llvm::ArrayRef<int64_t> rows, const ErrorFactor &factor) {
+        std::lock_guard<std::mutex> lock(mutex);
+        EXPECT_LT(set, own.size());
         ++sets;
         std::vector<double> wanted(64);
         for (int64_t i = 0; i < 64; ++i)
@@ -109,7 +113,7 @@ TEST(HeadMoments, AlikeRowsShareASet) {
   own.finish();
   auto regular = own.forSets(
       head.moments.second, 0.01f,
-      [&](llvm::ArrayRef<int64_t> rows, const ErrorFactor &) {
+      [&](size_t, llvm::ArrayRef<int64_t> rows, const ErrorFactor &) {
         for (int64_t v : rows)
           if (v < 16) {
             EXPECT_TRUE(llvm::is_contained(rows, v + 32)) << v;
@@ -126,12 +130,27 @@ TEST(HeadMoments, ZerosAreSingular) {
   own.add(zeros.data(), zeros.data(), 20);
   own.finish();
   auto regular = own.forSets(second, 0.01f,
-                             [&](llvm::ArrayRef<int64_t>, const ErrorFactor &) {
+                             [&](size_t, llvm::ArrayRef<int64_t>,
+                                 const ErrorFactor &) {
                                ADD_FAILURE();
                                return llvm::Error::success();
                              });
   ASSERT_TRUE(bool(regular));
   EXPECT_FALSE(*regular);
+}
+
+TEST(HeadMoments, GivesAnError) {
+  Head head(40, 8, 300);
+  HeadMoments own(dense(), head.source, head.text);
+  own.add(head.x.data(), head.x.data(), 300);
+  own.finish();
+  auto regular = own.forSets(
+      head.moments.second, 0.01f,
+      [&](size_t set, llvm::ArrayRef<int64_t>, const ErrorFactor &) {
+        return llvm::createStringError("set " + std::to_string(set));
+      });
+  ASSERT_FALSE(bool(regular));
+  EXPECT_EQ(llvm::toString(regular.takeError()).substr(0, 4), "set ");
 }
 
 } // namespace
