@@ -90,19 +90,27 @@ private:
   llvm::Error runLayer(const StagedModel::Layer &layer);
   llvm::Error runHead(const StagedModel::Layer &head);
   llvm::Error probe(Unit &unit, PackedLayer &packed);
-  /// Takes streams through a layer's first `count` stages, then calls
-  /// `after(window, its number)`.
+  /// Takes all windows of some streams through a layer's first `count` stages,
+  /// as many at once as there are threads, then calls `after(window, the number
+  /// of its streams, its own)`.
   void pass(const StagedModel::Layer &layer, const PackedLayer &packed,
-            const Streams &streams, size_t count,
-            llvm::function_ref<void(Window &, int64_t)> after);
+            llvm::ArrayRef<Streams *> streams, size_t count,
+            llvm::function_ref<void(Window &, size_t, int64_t)> after);
   /// Takes them through all.
   void pass(const StagedModel::Layer &layer, const PackedLayer &packed,
-            Streams &streams);
-  /// Mean KL of the second halves of the windows; the first call is what the
-  /// others are compared with.
-  double klOf(const StagedModel::Layer &head, const PackedLayer &packed,
-              const Streams &streams);
+            llvm::ArrayRef<Streams *> streams);
+  /// Mean KL of the second halves of the windows of each streams; the first call
+  /// is what the others are compared with.
+  std::vector<double> klOf(const StagedModel::Layer &head,
+                           const PackedLayer &packed,
+                           llvm::ArrayRef<Streams *> streams);
   void load(Window &window, const Streams &streams, int64_t w);
+  std::vector<Streams *> allProbes() {
+    std::vector<Streams *> all;
+    for (Streams &streams : probes)
+      all.push_back(&streams);
+    return all;
+  }
   int64_t windowsOf(const Streams &streams) const {
     return int64_t(streams.size()) / (tokens.length * model.hidden());
   }
@@ -348,35 +356,39 @@ void Measurement::load(Window &window, const Streams &streams, int64_t w) {
 }
 
 void Measurement::pass(const StagedModel::Layer &layer,
-                       const PackedLayer &packed, const Streams &streams,
-                       size_t count,
-                       llvm::function_ref<void(Window &, int64_t)> after) {
-  const int64_t windows = windowsOf(streams);
-  for (int64_t w = 0; w < windows; w += int64_t(pool.size())) {
-    auto batch = llvm::MutableArrayRef(pool).take_front(
-        std::min<int64_t>(pool.size(), windows - w));
-    for (auto [i, window] : llvm::enumerate(batch)) {
+                       const PackedLayer &packed,
+                       llvm::ArrayRef<Streams *> streams, size_t count,
+                       llvm::function_ref<void(Window &, size_t, int64_t)> after) {
+  std::vector<std::pair<size_t, int64_t>> all;
+  for (auto [n, some] : llvm::enumerate(streams))
+    for (int64_t w = 0; w < windowsOf(*some); ++w)
+      all.emplace_back(n, w);
+  for (auto left = llvm::ArrayRef(all); !left.empty();
+       left = left.drop_front(std::min(pool.size(), left.size()))) {
+    auto batch = llvm::MutableArrayRef(pool).take_front(left.size());
+    for (auto [window, at] : llvm::zip(batch, left)) {
       model.clearCache(window);
-      load(window, streams, w + int64_t(i));
+      load(window, *streams[at.first], at.second);
     }
     // Not the rope tables, which all have.
     const bool head = &layer == &model.layers().back();
     for (const StagedModel::Stage &stage :
          llvm::ArrayRef(*layer.stages).take_front(count).drop_front(head))
       model.run(stage, packed, batch);
-    for (auto [i, window] : llvm::enumerate(batch))
-      after(window, w + int64_t(i));
+    for (auto [window, at] : llvm::zip(batch, left))
+      after(window, at.first, at.second);
   }
 }
 
 void Measurement::pass(const StagedModel::Layer &layer,
-                       const PackedLayer &packed, Streams &streams) {
+                       const PackedLayer &packed,
+                       llvm::ArrayRef<Streams *> streams) {
   const int64_t hidden = model.hidden();
   pass(layer, packed, streams, layer.stages->size(),
-       [&](Window &window, int64_t w) {
+       [&](Window &window, size_t n, int64_t w) {
          for (int64_t t = 0; t < tokens.length; ++t)
            std::copy_n(model.residual(window, t), hidden,
-                       &streams[(w * tokens.length + t) * hidden]);
+                       &(*streams[n])[(w * tokens.length + t) * hidden]);
        });
 }
 
@@ -401,7 +413,7 @@ llvm::Error Measurement::roundReaders(const StagedModel::Layer &layer,
     matrix = std::move(*sources);
     rows.emplace(*dense, matrix.front(), tokens.tokens);
   }
-  pass(layer, packed, others, stage + 1, [&](Window &window, int64_t) {
+  pass(layer, packed, &others, stage + 1, [&](Window &window, size_t, int64_t) {
     model.read(tap, window, x.data());
     moments.add(*dense, x.data(), x.data(), nullptr, tokens.length);
     if (rows)
@@ -430,19 +442,21 @@ llvm::Error Measurement::roundReaders(const StagedModel::Layer &layer,
   return llvm::Error::success();
 }
 
-double Measurement::klOf(const StagedModel::Layer &head,
-                         const PackedLayer &packed, const Streams &streams) {
+std::vector<double> Measurement::klOf(const StagedModel::Layer &head,
+                                      const PackedLayer &packed,
+                                      llvm::ArrayRef<Streams *> streams) {
   const int64_t vocab = model.vocab(), half = tokens.length / 2;
+  const int64_t windows = windowsOf(reference);
   const bool first = expected.empty();
   if (first)
-    expected.resize(windowsOf(streams) * half * vocab);
-  double sum = 0;
+    expected.resize(windows * half * vocab);
+  std::vector<double> sums(streams.size());
   for (size_t i = 0; i < pool.size(); ++i) {
     logits[i].resize(tokens.length * vocab);
     pool[i].ctx.logits = logits[i].data();
   }
   pass(head, packed, streams, head.stages->size(),
-       [&](Window &window, int64_t w) {
+       [&](Window &window, size_t n, int64_t w) {
          float *own = window.ctx.logits + (tokens.length - half) * vocab;
          float *other = &expected[w * half * vocab];
          if (first)
@@ -456,9 +470,9 @@ double Measurement::klOf(const StagedModel::Layer &head,
                        : NAN;
          });
          for (double value : kl)
-           sum += value;
+           sums[n] += value / double(windows * half);
        });
-  return sum / double(windowsOf(streams) * half);
+  return sums;
 }
 
 /// Puts a unit's rounded values into the layer's packed weights.
@@ -483,8 +497,7 @@ llvm::Error Measurement::runLayer(const StagedModel::Layer &layer) {
   auto packed = model.pack(layer);
   if (!packed)
     return packed.takeError();
-  for (Streams &streams : probes)
-    pass(layer, *packed, streams);
+  pass(layer, *packed, allProbes());
   for (size_t stage = 0; stage < layer.stages->size(); ++stage)
     if ((*layer.stages)[stage].tap)
       if (llvm::Error error = roundReaders(layer, stage, *packed))
@@ -495,12 +508,11 @@ llvm::Error Measurement::runLayer(const StagedModel::Layer &layer) {
     if (llvm::Error error = probe(unit, *packed))
       return error;
     probes.push_back(reference);
-    pass(layer, *packed, probes.back());
+    pass(layer, *packed, &probes.back());
     if (llvm::Error error = model.packOwn(unit.pack, layer, *packed))
       return error;
   }
-  pass(layer, *packed, reference);
-  pass(layer, *packed, others);
+  pass(layer, *packed, {&reference, &others});
   return llvm::Error::success();
 }
 
@@ -512,13 +524,11 @@ llvm::Error Measurement::runHead(const StagedModel::Layer &head) {
     if ((*head.stages)[stage].tap)
       if (llvm::Error error = roundReaders(head, stage, *packed))
         return error;
-  klOf(head, *packed, reference);
-  std::vector<double> kl;
-  for (const Streams &streams : probes)
-    kl.push_back(klOf(head, *packed, streams));
+  klOf(head, *packed, &reference);
+  std::vector<double> kl = klOf(head, *packed, allProbes());
   if (llvm::Error error = probe(units.back(), *packed))
     return error;
-  kl.push_back(klOf(head, *packed, reference));
+  kl.push_back(klOf(head, *packed, &reference).front());
   for (auto [unit, measured] : llvm::zip_equal(result.units, kl)) {
     if (!std::isfinite(measured))
       return llvm::createStringError(
