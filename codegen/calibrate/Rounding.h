@@ -29,7 +29,19 @@ struct Rounded {
 };
 
 struct RoundingOptions {
-  int sweeps = 3; ///< over codes and scales, after the first rounding
+  /// Over codes and scales, after the first rounding. Each takes as long as two
+  /// roundings.
+  int sweeps = 3;
+
+  /// For codes that a model is to have, and for those that only tell what a grid
+  /// would lose: fewer sweeps where rows are so long that they take minutes.
+  static RoundingOptions forCodes(int64_t cols) {
+    return {cols > kManyColumns ? 1 : 3};
+  }
+  static RoundingOptions forMeasuring(int64_t cols) {
+    return {cols > kManyColumns ? 0 : 3};
+  }
+  static constexpr int64_t kManyColumns = 1024;
 };
 
 /// Rounds `aim` [rows, cols] (row-major, finite) to `grid` so that little is

@@ -1,6 +1,6 @@
 """Weights chosen on a text, and what is measured of the result.
 
-usage: calibrate.py quality | same | resume | errors | certify | budget
+usage: calibrate.py quality | same | resume | errors | certify | budget | goal
 
 quality   on spark-tiny, less KL than rounding to nearest at the same bits
 same      one thread and two, the text of a stage and a direct compile: the same
@@ -10,6 +10,7 @@ resume    a run that is interrupted leaves a line and the file it goes on from,
 errors    one line each, nothing left behind
 certify   the figures of sparkc-eval, stored and printed; --max-kl leaves nothing
 budget    --bits keeps to its budget, beats one grid for all, reports what it chose
+goal      at 4.5 bits no more is lost than by llama.cpp's Q4_K_M at 5.2
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -291,8 +292,23 @@ def check_budget(failures, folder):
     failures.check(not any("none" in n for n in names(folder)), "nothing left")
 
 
+def check_goal(failures, folder):
+    # docs/quality.md: perplexity and KL of Q4_K_M on this text and these windows.
+    increase, kl = 0.0051, 0.00528
+    bf16 = build(SPARK_TINY, folder / "bf16.so", "--weights", "bf16")
+    report = folder / "report.json"
+    so = build(SPARK_TINY, folder / "tiny.so", "--calibrate", CALIBRATION, "--bits", 4.5,
+               "--report", report)
+    bits = json.loads(report.read_text())["bits_per_weight"]
+    got = evaluate(so, bf16, 241)
+    failures.check(bits <= 4.5 and got["increase"] <= increase and got["kl_mean"] <= 1.3 * kl,
+                   f"{bits:.3f} bits a weight: perplexity {got['increase']:+.2%}, Q4_K_M"
+                   f" {increase:+.2%}; KL {got['kl_mean']:.5f}, {got['kl_mean'] / kl:.2f} of it")
+
+
 PARTS = {"quality": check_quality, "same": check_same, "resume": check_resume,
-         "errors": check_errors, "certify": check_certify, "budget": check_budget}
+         "errors": check_errors, "certify": check_certify, "budget": check_budget,
+         "goal": check_goal}
 
 if __name__ == "__main__":
     sys.exit(run_parts(PARTS, __doc__))

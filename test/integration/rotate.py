@@ -56,17 +56,20 @@ def check_model(failures, model, vocab, prompts, folder, what):
     """prompts: of token ids."""
     plain = compile_model(model, folder / "plain.so", *EXACT)
     rotated = compile_model(model, folder / "rotated.so", "--rotate", *EXACT)
-    other = compile_model(model, folder / "other.so", "--rotate=77", *EXACT)
+    # Another seed is other weights for the same code: some models will do.
+    seeds = what in ("base", "spark-tiny", *SHAPES)
+    other = compile_model(model, folder / "other.so", "--rotate=77", *EXACT) if seeds else None
     for tokens in prompts:
         case = f"{what}, T={len(tokens)}"
         want, got = (run_logits(so, tokens, vocab, "-t", 1) for so in (plain, rotated))
         as_before(failures, got, want, case)
-        as_before(failures, run_logits(other, tokens, vocab), want, f"{case}, another seed")
+        if seeds:
+            as_before(failures, run_logits(other, tokens, vocab), want, f"{case}, another seed")
         for options in (["-t", 3], ["-t", 2, "--decode"], ["-t", 2, "--prefill-chunk", 7]):
             failures.same_bits(run_logits(rotated, tokens, vocab, *options), got,
                                f"{case}: the same bits with {' '.join(map(str, options))}")
-    before, after, seeded = (read_weights(so.with_suffix(".weights"))
-                             for so in (plain, rotated, other))
+    before, after = (read_weights(so.with_suffix(".weights")) for so in (plain, rotated))
+    seeded = read_weights(other.with_suffix(".weights")) if seeds else None
     before.setdefault("lm_head", before["embedding"])
     failures.check(after.keys() == before.keys(), f"{what}: a weight for each, and a head")
     norms = [n for n in after if n.endswith("norm")]
@@ -74,7 +77,7 @@ def check_model(failures, model, vocab, prompts, folder, what):
     # Every matrix is another one, as large as before: but for the norms of rows
     # that were folded, a rotation keeps lengths.
     for name in after.keys() - set(norms):
-        same = np.mean(after[name] == before[name]), np.mean(after[name] == seeded[name])
+        same = [np.mean(after[name] == w[name]) for w in (before, seeded) if w]
         if before[name].size > 64 and not max(same) < 0.1:
             failures.check(False, f"{what}: {name} is rotated, by the seed ({same})")
     rows = [np.linalg.norm(w["embedding"].astype(np.float64), axis=1) for w in (before, after)]

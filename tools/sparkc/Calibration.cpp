@@ -343,7 +343,8 @@ llvm::Error Calibration::quantizeMatrix(StringRef name, const Moments &moments,
       std::vector<float> aim =
           aimOf(*dense, weights.data(), rows.front(), n, moments, *factor,
                 shareOfCorrections(moments));
-      Rounded rounded = roundRows(*dense, aim.data(), n, grid, own);
+      Rounded rounded = roundRows(*dense, aim.data(), n, grid, own,
+                                  RoundingOptions::forCodes(cols));
       for (int64_t r = 0; r < n; ++r)
         for (int64_t c = 0; c < cols; ++c) {
           double w = weights[r * cols + c], e = rounded.value(r, c) - w;

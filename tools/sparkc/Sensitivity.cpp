@@ -201,7 +201,8 @@ llvm::Expected<double> Measurement::roundSome(const SourceMatrix &source,
       return importError(source.file, "tensor '" + source.name +
                                           "': holds weights that are no "
                                           "finite numbers");
-    Rounded rounded = roundRows(*dense, weights.data(), n, grid, factor);
+    Rounded rounded = roundRows(*dense, weights.data(), n, grid, factor,
+                                RoundingOptions::forMeasuring(cols));
     loss += rounded.loss;
     for (int64_t r = 0; out && r < n; ++r)
       for (int64_t c = 0; c < cols; ++c)
