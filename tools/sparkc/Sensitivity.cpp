@@ -33,8 +33,12 @@ static WeightScheme probeFor(int64_t cols) {
 static constexpr int64_t kNarrowest = 32;
 /// Floats of a matrix's rows at a time: 64 MB.
 static constexpr int64_t kChunk = 16 << 20;
-/// Rows of a matrix that other grids are compared on.
-static constexpr int64_t kCompared = 512, kComparedOfSet = 16;
+/// Rows of a matrix that other grids are compared on; fewer where they are long,
+/// so many of a set of the head's.
+static int64_t comparedRows(int64_t cols) {
+  return cols > RoundingOptions::kManyColumns ? 128 : 512;
+}
+static constexpr int64_t kComparedOfSet = 16;
 
 llvm::ArrayRef<const char *> sparkc::candidateGrids() { return kGrids; }
 
@@ -263,7 +267,8 @@ llvm::Error Measurement::roundUnit(size_t number, const Moments &moments,
     auto each = [&](size_t set, llvm::ArrayRef<int64_t> rows,
                     const ErrorFactor &own) {
       return roundSet(choices, source, rows, own,
-                      head ? kComparedOfSet : kCompared, unit.values[i],
+                      head ? kComparedOfSet : comparedRows(cols),
+                      unit.values[i],
                       lost[set]);
     };
     if (head) {
