@@ -17,7 +17,7 @@ namespace sparkc {
 
 /// Sets of rows, at most; fewer where their factors, cols^3 each, would take
 /// more than kWork.
-static constexpr int64_t kSets = 1024, kWork = int64_t(1) << 40;
+static constexpr int64_t kSets = 1024, kWork = int64_t(1) << 39;
 /// Rows, and tokens, at a time.
 static constexpr int64_t kRows = 4096, kTokens = 64;
 /// Tokens that are added to a set's moments at a time.
