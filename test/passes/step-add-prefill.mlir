@@ -38,7 +38,7 @@
 // CHECK:         step.barrier{{$}}
 // CHECK-NEXT:    step.phase "q_k_v_proj" linear {
 // CHECK-NEXT:      %[[B:.*]] = step.block_view @block.activations : <8, 32>
-// CHECK-NEXT:      step.stream 0 bytes 2752
+// CHECK-NEXT:      step.stream 0 bytes 1984
 // CHECK-NEXT:      step.tiles %[[B]] at 64 layout "tile16_q4" cols 8 group 32 units 1 paired {
 // CHECK-NEXT:      ^bb0(%[[P:.*]]: vector<16xf32>, %[[R:.*]]: vector<16xf32>, %[[J:.*]]: index):
 // CHECK-NEXT:        %[[T:.*]] = step.view @block.rope.1 : <32>
@@ -80,7 +80,7 @@
 // CHECK-NEXT:      }
 // CHECK-NEXT:    }
 // CHECK-NEXT:    step.call @layer.sliding.prefill() layer 0 weights 1536 kv <0>{{$}}
-// CHECK-NEXT:    step.call @layer.full.prefill() layer 1 weights 6144 kv <2560>{{$}}
+// CHECK-NEXT:    step.call @layer.full.prefill() layer 1 weights 4864 kv <2560>{{$}}
 // CHECK-NEXT:    step.phase "head" linear when last {
 // CHECK:           step.view @x last : <8>
 // CHECK:           step.logits

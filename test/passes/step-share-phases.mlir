@@ -3,7 +3,7 @@
 //
 // RUN: sparkc-opt %s --step-lower-to-llvm --canonicalize --cse -o %t.mlir
 // RUN: FileCheck %s < %t.mlir
-// RUN: grep -c "llvm.func internal @layer\..*\.[a-z]*(" %t.mlir | FileCheck %s --check-prefix=COUNT
+// RUN: grep -cE "llvm.func internal @layer\.[a-z]+\.(down|up)\(" %t.mlir | FileCheck %s --check-prefix=COUNT
 // COUNT: {{^3$}}
 
 step.slot @x size <512> at 256
