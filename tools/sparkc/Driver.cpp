@@ -499,9 +499,6 @@ llvm::Expected<std::string> Compilation::compileCode(WeightFileWriter &writer) {
       return llvm::createStringError(
           options.input + ": the packs are " + Twine(writer.payloadBytes()) +
           " bytes, but the descriptor says " + Twine(info.getPayload()));
-  if (options.certify.empty())
-    if (llvm::Error error = writeExtras(report))
-      return error;
   if (llvm::Error error = finishModule(*module, targets, *digest))
     return error;
   if (options.emit == Stage::Assembly)
@@ -518,6 +515,8 @@ llvm::Error Compilation::writeCode() {
     auto code = compileCode(*writer);
     if (!code)
       return code.takeError();
+    if (llvm::Error error = writeExtras(report))
+      return error;
     if (options.output.empty() || options.output == "-") {
       llvm::outs() << *code;
       return llvm::Error::success();
@@ -549,11 +548,14 @@ llvm::Error Compilation::writeModel(StringRef path) {
   link.allowUndefined = options.sanitizeThread;
   if (llvm::Error error = linkSharedObject(*code, path, link))
     return error;
-  if (llvm::Error error = (*writer)->finish()) {
+  // A certified model has them once it is measured.
+  llvm::Error error = options.certify.empty() ? writeExtras(report)
+                                              : llvm::Error::success();
+  if (!error)
+    error = (*writer)->finish();
+  if (error)
     llvm::sys::fs::remove(path);
-    return error;
-  }
-  return llvm::Error::success();
+  return error;
 }
 
 namespace {
