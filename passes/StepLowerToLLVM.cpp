@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Every step.func becomes a function, every phase one of its own (so that perf
-// and gdb see phases), every barrier a call of one private function. Phases of
-// several kinds of layers that do the same share the function of the first. What
+// and gdb see phases), every barrier a call of one private function. Of phases of
+// several kinds of layers that do the same, the functions jump to the first. What
 // ops do is emitted by the builders in codegen/microkernels, as arith, vector, scf
 // and LLVM ops; the standard conversions take these to the LLVM dialect.
 //
@@ -274,13 +274,18 @@ FailureOr<Outlined> StepLowering::outline(step::PhaseOp phase, StringRef name) {
        b.getNamedAttr("kind", b.getI64IntegerAttr(int64_t(phase.getKind()))),
        b.getNamedAttr("bytes", b.getI64IntegerAttr(bytes))}));
 
-  result.function = sharedFunction(phase, result.captured.size());
-  if (!result.function) {
-    Type i64 = b.getI64Type();
-    SmallVector<Type> types{ptr(), i64, i64, ptr(), ptr()};
-    types.append(result.captured.size(), ptr());
-    result.function = makeFunction(unique, types, phase.getLoc());
-    OpBuilder::InsertionGuard guard(b);
+  LLVM::LLVMFuncOp shared = sharedFunction(phase, result.captured.size());
+  Type i64 = b.getI64Type();
+  SmallVector<Type> types{ptr(), i64, i64, ptr(), ptr()};
+  types.append(result.captured.size(), ptr());
+  result.function = makeFunction(unique, types, phase.getLoc());
+  OpBuilder::InsertionGuard guard(b);
+  if (shared) {
+    // A jump there: every phase has a symbol.
+    open(result.function);
+    LLVM::CallOp::create(b, phase.getLoc(), shared,
+                         result.function.getArguments());
+  } else {
     IRMapping outer = map;
     LogicalResult done = lowerPhase(phase, result.function, result.captured);
     map = outer;
