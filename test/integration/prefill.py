@@ -20,7 +20,7 @@ F, S = random_models.F, random_models.S
 # Blocks of 40: whole quads of tokens, and prompts of several blocks.
 BLOCK = ("--prefill-block", 40)
 CHUNKS = (1, 2, 3, 5, 7, 39, 41, 64)
-SCHEMES = ("f32", "bf16", "q4:g32", "q4:g128", "q5:g64", "q6:g32", "q8:g128")
+SCHEMES = ("f32", "bf16", "q4:g32", "q4:g64", "q4:g128", "q5:g64", "q6:g32", "q8:g128")
 
 # Ring, window edge and chunks of keys: 3 windows in a prompt.
 LONG = dict(hidden=96, inter=136, heads=6, kv=2, head_dim=24, vocab=40, layers=[S, F, S],
