@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cmath>
 #include <numeric>
-#include <optional>
 
 namespace sparkc {
 
@@ -169,8 +168,8 @@ Moments HeadMoments::momentsOf(size_t set) const {
 
 llvm::Expected<bool> HeadMoments::forSets(const std::vector<float> &second,
                                           float damp, EachSet each) const {
-  std::vector<std::optional<llvm::Error>> errors(size());
   std::atomic<bool> singular{false}, failed{false};
+  llvm::Error failure = llvm::Error::success();
   llvm::parallelFor(0, size(), [&](size_t s) {
     if (singular || failed)
       return;
@@ -181,21 +180,14 @@ llvm::Expected<bool> HeadMoments::forSets(const std::vector<float> &second,
     if (!ErrorFactor::of(dense, own.second, cols, damp, factor)) {
       singular = true;
     } else if (llvm::Error error = each(s, sets[s], factor)) {
-      errors[s] = std::move(error);
-      failed = true;
+      if (failed.exchange(true))
+        llvm::consumeError(std::move(error)); // another was faster
+      else
+        failure = std::move(error);
     }
   });
-  llvm::Error first = llvm::Error::success();
-  for (std::optional<llvm::Error> &error : errors) {
-    if (!error)
-      continue;
-    if (first)
-      llvm::consumeError(std::move(*error));
-    else
-      first = std::move(*error);
-  }
-  if (first)
-    return first;
+  if (failure)
+    return failure;
   return !singular;
 }
 

@@ -45,7 +45,7 @@ public:
       size_t, llvm::ArrayRef<int64_t>, const ErrorFactor &)>;
   /// Calls `each` for every set, several at once from as many threads; a share
   /// of all inputs' moments, `second`, is in each factor. False if one of them is
-  /// singular; else the error of the first set that gives one.
+  /// singular; an error is that of the set that gave one first.
   llvm::Expected<bool> forSets(const std::vector<float> &second, float damp,
                                EachSet each) const;
 

@@ -268,8 +268,7 @@ llvm::Error Measurement::roundUnit(size_t number, const Moments &moments,
                     const ErrorFactor &own) {
       return roundSet(choices, source, rows, own,
                       head ? kComparedOfSet : comparedRows(cols),
-                      unit.values[i],
-                      lost[set]);
+                      unit.values[i], lost[set]);
     };
     if (head) {
       auto all = head->forSets(moments.second, kCalibrationDamp, each);
@@ -421,7 +420,7 @@ llvm::Error Measurement::roundReaders(const StagedModel::Layer &layer,
   }
   pass(layer, packed, &others, stage + 1, [&](Window &window, size_t, int64_t) {
     model.read(tap, window, x.data());
-    moments.add(*dense, x.data(), x.data(), nullptr, tokens.length);
+    moments.add(*dense, x.data(), nullptr, nullptr, tokens.length);
     if (rows)
       rows->add(x.data(), x.data(), tokens.length);
   });
