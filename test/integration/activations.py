@@ -17,9 +17,10 @@ import numpy as np
 
 import quantized
 from closed_object import disassemble
-from harness import (GOLDEN, SPARK_TINY, compile_model, expect_error,
-                     read_safetensors, run_logits, run_parts, to_dtype, to_float64, tool)
-from isas import environment, flags, mnemonics, runs
+from harness import (GOLDEN, SPARK_TINY, compile_model, cpu_flags, expect_error, has_flag,
+                     read_safetensors, run_logits, run_parts, runs, to_dtype, to_float64,
+                     tool)
+from isas import environment, mnemonics
 
 BF16 = ("--activations", "bf16")
 # Of spark-tiny's logits, whose largest is about 20: float32 against float64.
@@ -71,12 +72,11 @@ def isas(failures, folder):
     for cpu, flag in (("x86-64-v3", "avx2"), ("x86-64-v4", "avx512vl"),
                       ("alderlake", "avx_vnni"), ("cascadelake", "avx512_vnni"),
                       ("cooperlake", "avx512_bf16"), ("native", "avx2")):
-        if flag not in flags():
-            print(f"not run on {cpu}: this machine lacks {flag}")
+        if not has_flag(flag, cpu):
             continue
         so, _ = check(failures, model, "--mcpu", cpu, "--weights", "q4")
         ops = mnemonics(disassemble(so), "")
-        pairs = cpu == "cooperlake" or (cpu == "native" and "avx512_bf16" in flags())
+        pairs = cpu == "cooperlake" or (cpu == "native" and "avx512_bf16" in cpu_flags())
         failures.check(("vdpbf16ps" in ops) == pairs, f"{cpu}: its products")
     so = model.build("--weights", "q4")
     failures.check("vdpbf16ps" not in mnemonics(disassemble(so), ""),
@@ -88,7 +88,7 @@ def fat(failures, folder):
     so = model.build("--weights", "q4", *BF16, "--isa=auto", "--kv", "f32")
     want, nearest = quantized.expected(model.path, so.with_suffix(".weights"), model.tokens, bf16)
     for isa in ("amx", "avx512vnni", "avxvnni", "avx2"):
-        if isa == "amx" and "avx512_bf16" not in flags() or not runs(isa):
+        if isa == "amx" and "avx512_bf16" not in cpu_flags() or not runs(isa):
             continue
         how = environment(isa)
         got = run_logits(so, model.tokens, model.vocab, "-t", 2, **how)

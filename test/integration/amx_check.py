@@ -15,8 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import BIN, ROOT, Failures
-from isas import flags, runs
+from harness import BIN, ROOT, Failures, cpu_flags, runs
 
 LARGEST = 50_000_000
 
@@ -39,7 +38,7 @@ def main():
         subprocess.run(["tar", "xzf", archive, "-C", there], check=True)
         # An environment without anything of this one.
         run = ["env", "-i", "PATH=/usr/bin:/bin", there / "amx-check" / "run"]
-        real = "amx_int8" in flags()
+        real = "amx_int8" in cpu_flags()
         if not real:
             refused = subprocess.run(run, capture_output=True, text=True)
             failures.check(refused.returncode == 1 and not refused.stdout

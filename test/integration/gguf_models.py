@@ -29,8 +29,8 @@ import quantized
 import random_models
 import tokenizer
 from dequantize import stored_name
-from harness import (BIN, HERE, SPARK_TINY, compile_model, expect_error, read_model,
-                     run_logits, run_parts, tool)
+from harness import (BIN, HERE, SPARK_TINY, compile_model, expect_error, has_flag,
+                     read_model, run_logits, run_parts, tool)
 from packed import read_weights
 
 S, F = random_models.S, random_models.F
@@ -145,15 +145,13 @@ def mixed(failures, folder):
 
 
 def isas(failures, folder):
-    flags = next(line for line in open("/proc/cpuinfo") if line.startswith("flags")).split()
     kinds = dict(zip(("q_k_v_proj", "g_proj", "out_proj", "gate_proj", "up_proj", "down_proj"),
                      ("Q6_K", "Q4_K", "Q5_K", "Q4_1", "Q4_1", "Q5_1")))
     gguf.make(folder / "m.gguf", SHAPE, lambda name: kinds.get(name.split(".")[-1], "Q6_K"))
     want = None
     for cpu, flag in (("x86-64-v3", None), ("x86-64-v4", "avx512vl"), ("alderlake", "avx_vnni"),
                       ("cascadelake", "avx512_vnni"), ("native", None)):
-        if flag and flag not in flags:
-            print(f"not run on {cpu}: this machine lacks {flag}")
+        if flag and not has_flag(flag, cpu):
             continue
         so = compile_model(folder / "m.gguf", folder / "m.so", "--quiet", "--mcpu", cpu)
         for options in (("-t", 2), ("-t", 1, "--decode")):

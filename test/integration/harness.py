@@ -147,6 +147,26 @@ def expect_error(failures, what, name, *arguments, names=(), **how):
     failures.check(good, f"{what}: status {result.returncode}, {said}")
 
 
+#--- This machine -------------------------------------------------------------
+def cpu_flags():
+    return next(line for line in open("/proc/cpuinfo") if line.startswith("flags")).split()
+
+
+def has_flag(flag, what):
+    """Is it one of this machine's? If not, says that what is not run."""
+    if flag in cpu_flags():
+        return True
+    print(f"not run on {what}: this machine lacks {flag}")
+    return False
+
+
+def runs(isa):
+    """Does this machine run it, AMX emulated if need be?"""
+    needs = {"amx": "avx512_vnni", "avx512vnni": "avx512_vnni", "avx512": "avx512vl",
+             "avxvnni": "avx_vnni", "avx2": "avx2"}
+    return has_flag(needs[isa], isa)
+
+
 #--- Files --------------------------------------------------------------------
 def read_safetensors(path):
     """name -> (dtype, array); BF16 stays as uint16 bit patterns."""

@@ -24,8 +24,8 @@ import numpy as np
 import quantized
 import random_models
 from closed_object import disassemble, run as run_llvm
-from harness import (BIN, GOLDEN, SPARK_TINY, Failures, compile_model, expect_error,
-                     read_safetensors, run_logits, tool)
+from harness import (BIN, GOLDEN, SPARK_TINY, Failures, compile_model, cpu_flags,
+                     expect_error, read_safetensors, run_logits, runs, tool)
 
 AUTO = ("amx", "avx512vnni", "avxvnni", "avx2")
 EMULATOR = BIN.parent / "lib" / "amx-emulator.so"
@@ -34,20 +34,6 @@ CODE_BYTES = 4_000_000
 OPEN_SECONDS = 5e-3
 
 F, S = random_models.F, random_models.S
-
-
-def flags():
-    return next(line for line in open("/proc/cpuinfo") if line.startswith("flags")).split()
-
-
-def runs(isa):
-    """Does this machine run it, AMX emulated if need be?"""
-    needs = {"amx": "avx512_vnni", "avx512vnni": "avx512_vnni", "avxvnni": "avx_vnni",
-             "avx2": "avx2"}
-    if needs[isa] in flags():
-        return True
-    print(f"not run on {isa}: this machine lacks {needs[isa]}")
-    return False
 
 
 def environment(isa, mode=None):
@@ -165,7 +151,7 @@ def fat(failures, folder):
     # Unforced, the best; and why.
     best = next(isa for isa in AUTO if isa != "amx" and runs(isa))
     said = tool("sparkc-run", so, "--version").stdout.decode()
-    failures.check("amx_int8" in flags() or f"isa        {best}: best of those compiled in "
+    failures.check("amx_int8" in cpu_flags() or f"isa        {best}: best of those compiled in "
                    f"({', '.join(AUTO)})" in said, f"unforced: {best}")
     failures.check("compiled by" in said and "for " + ", ".join(AUTO) in said,
                    "--version names what it is compiled for")
@@ -194,7 +180,7 @@ def cross(failures, folder):
                      ("cascadelake", "avx512vnni"), ("skylake-avx512", None),
                      ("alderlake", "avxvnni"), ("haswell", "avx2")):
         so = compile_model(model, folder / f"{cpu}.so", "--mcpu", cpu)
-        if cpu == "sapphirerapids" and "amx_int8" not in flags():
+        if cpu == "sapphirerapids" and "amx_int8" not in cpu_flags():
             expect_error(failures, "AMX without AMX", "sparkc-run", so, "--version",
                          names=(so, "amx: not on this machine"))
         if has and runs(has) and cpu != "sapphirerapids":
@@ -239,7 +225,7 @@ def amx(failures, folder):
     ids = folder / "tokens"
     ids.write_text(" ".join(map(str, tokens[:40])))
     counted = emulated(so, "--tokens", ids, "--logits", folder / "logits", "-t", 2)
-    if "amx_int8" in flags():
+    if "amx_int8" in cpu_flags():
         failures.check(not counted, "the emulator is off")
     else:
         failures.check(counted.get("tdpbssd", 0) > 100 and counted["ldtilecfg"] > 0
@@ -289,7 +275,7 @@ def fallback(failures, folder):
     """Without permission for tiles the next best runs, and says why."""
     if not runs("amx"):
         return
-    if "amx_int8" in flags():
+    if "amx_int8" in cpu_flags():
         print("not run: this machine has AMX, whose permission nobody refuses")
         return
     so = compile_model(GOLDEN / "base", folder / "base.so", "--isa=auto")

@@ -21,8 +21,8 @@ import packed
 import random_models
 import reference
 from dequantize import stored_name
-from harness import (compile_model, expect_error, read_model, run_logits, run_parts, tool,
-                     write_safetensors)
+from harness import (compile_model, expect_error, has_flag, read_model, run_logits, run_parts,
+                     tool, write_safetensors)
 from packed import DIRECTORY, PAYLOAD, read_weights, sections
 
 # Logits are of the order of 1 to 10.
@@ -237,7 +237,6 @@ def check_sizes(failures, folder):
 
 def check_isas(failures, folder):
     """All instruction sets give the same bits."""
-    flags = next(line for line in open("/proc/cpuinfo") if line.startswith("flags")).split()
     cpus = [("x86-64-v4", "avx512vl"), ("alderlake", "avx_vnni"),
             ("cascadelake", "avx512_vnni"), ("native", None)]
     for name, options in (("small", ("--weights", "q4")), ("small", ("--weights", "q8:g32")),
@@ -251,8 +250,7 @@ def check_isas(failures, folder):
         so = model.build("--mcpu", "x86-64-v3", *options)
         want, payload = model.logits(so, "-t", 2), so.with_suffix(".weights").read_bytes()
         for cpu, flag in cpus:
-            if flag and flag not in flags:
-                print(f"not run on {cpu}: this machine lacks {flag}")
+            if flag and not has_flag(flag, cpu):
                 continue
             so = model.build("--mcpu", cpu, *options)
             failures.same_bits(model.logits(so, "-t", 3), want,

@@ -12,8 +12,8 @@ import pathlib
 import sys
 import tempfile
 
-from harness import GOLDEN, Failures, compile_model, tool
-from isas import environment, runs
+from harness import GOLDEN, Failures, compile_model, runs, tool
+from isas import environment
 
 
 def main():
