@@ -26,6 +26,7 @@ function(sparkc_add_library name)
   target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
   target_compile_options(${name} PRIVATE
     $<$<NOT:$<BOOL:${LLVM_ENABLE_RTTI}>>:-fno-rtti>)
+  sparkc_compile_in_batches(${name})
   if(NOT ARG_HOT)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()

@@ -10,10 +10,6 @@
 using namespace mlir;
 using namespace sparkc;
 
-static int64_t features(Value value) {
-  return cast<RankedTensorType>(value.getType()).getDimSize(1);
-}
-
 namespace {
 
 /// Rows [base, base + rows) of a segment.

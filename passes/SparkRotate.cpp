@@ -19,10 +19,6 @@ namespace sparkc {
 #include "passes/Passes.h.inc"
 } // namespace sparkc
 
-static int64_t features(Value value) {
-  return cast<RankedTensorType>(value.getType()).getDimSize(1);
-}
-
 namespace {
 
 /// One run over a module. The residual stream is followed from the embedding

@@ -19,10 +19,6 @@ namespace sparkc {
 #include "passes/Passes.h.inc"
 } // namespace sparkc
 
-static int64_t features(Value value) {
-  return cast<RankedTensorType>(value.getType()).getDimSize(1);
-}
-
 /// "q_k_v_proj" of "layers.3.q_k_v_proj".
 static StringRef lastName(StringRef name) {
   return name.substr(name.rfind('.') + 1);

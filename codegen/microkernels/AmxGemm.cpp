@@ -333,14 +333,14 @@ static void gemmAmx(Emitter &e, const BlockOperands &in) {
   AmxGemm(e, in, layout).emit();
 }
 
-static const BlockKernel kernels[] = {
+static const BlockKernel amxKernels[] = {
     {"gemm_q4_amx", "tile16_q4", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q4>},
     {"gemm_q5_amx", "tile16_q5", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q5>},
     {"gemm_q6_amx", "tile16_q6", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q6>},
     {"gemm_q8_amx", "tile16_q8", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q8>},
 };
 
-ArrayRef<BlockKernel> sparkc::amxBlockKernels() { return kernels; }
+ArrayRef<BlockKernel> sparkc::amxBlockKernels() { return amxKernels; }
 
 int64_t sparkc::tilesOfCall(const BlockKernel &kernel) {
   return kernel.onHost || kernel.isa == SPARKC_ISA_AMX ? kAmxTiles

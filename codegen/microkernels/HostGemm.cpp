@@ -28,11 +28,11 @@ static void gemmOnHost(Emitter &e, const BlockOperands &in) {
                 e.c(in.fRow)});
 }
 
-static const BlockKernel kernels[] = {
+static const BlockKernel hostKernels[] = {
     {"gemm_f32_host", "tile16_f32", SPARKC_ISA_AVX2,
      gemmOnHost<Layout::Tile16F32>, /*onHost=*/true},
     {"gemm_bf16_host", "tile16_bf16", SPARKC_ISA_AVX2,
      gemmOnHost<Layout::Tile16BF16>, /*onHost=*/true},
 };
 
-ArrayRef<BlockKernel> sparkc::hostBlockKernels() { return kernels; }
+ArrayRef<BlockKernel> sparkc::hostBlockKernels() { return hostKernels; }

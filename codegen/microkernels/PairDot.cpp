@@ -82,7 +82,7 @@ static SmallVector<Value> dot(Emitter &e, const TileOperands &in) {
        2, dot<Layout::layout, PairDot::BF16x32>, /*pairs=*/true,               \
        SPARKC_CPU_AVX512BF16}
 
-static const TileKernel kernels[] = {
+static const TileKernel pairDots[] = {
     SPARKC_PAIR_KERNELS("q4", Tile16Q4),   SPARKC_PAIR_KERNELS("q5", Tile16Q5),
     SPARKC_PAIR_KERNELS("q6", Tile16Q6),   SPARKC_PAIR_KERNELS("q8", Tile16Q8),
     SPARKC_PAIR_KERNELS("q4m", Tile16Q4M), SPARKC_PAIR_KERNELS("q5m", Tile16Q5M),
@@ -91,4 +91,4 @@ static const TileKernel kernels[] = {
 };
 #undef SPARKC_PAIR_KERNELS
 
-ArrayRef<TileKernel> sparkc::pairTileKernels() { return kernels; }
+ArrayRef<TileKernel> sparkc::pairTileKernels() { return pairDots; }

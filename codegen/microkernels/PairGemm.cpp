@@ -153,7 +153,7 @@ static void gemm(Emitter &e, const BlockOperands &in) {
        gemm<Layout::layout, PairDot::BF16x32>, /*onHost=*/false,               \
        /*pairs=*/true, SPARKC_CPU_AVX512BF16}
 
-static const BlockKernel kernels[] = {
+static const BlockKernel pairGemms[] = {
     SPARKC_PAIR_KERNELS("q4", Tile16Q4),   SPARKC_PAIR_KERNELS("q5", Tile16Q5),
     SPARKC_PAIR_KERNELS("q6", Tile16Q6),   SPARKC_PAIR_KERNELS("q8", Tile16Q8),
     SPARKC_PAIR_KERNELS("q4m", Tile16Q4M), SPARKC_PAIR_KERNELS("q5m", Tile16Q5M),
@@ -162,4 +162,4 @@ static const BlockKernel kernels[] = {
 };
 #undef SPARKC_PAIR_KERNELS
 
-ArrayRef<BlockKernel> sparkc::pairBlockKernels() { return kernels; }
+ArrayRef<BlockKernel> sparkc::pairBlockKernels() { return pairGemms; }

@@ -74,7 +74,7 @@ static SmallVector<Value> dotQuantized(Emitter &e, const TileOperands &in) {
   return QuantizedDot(e, in, layout, kind).emit();
 }
 
-static const TileKernel kernels[] = {
+static const TileKernel quantizedDots[] = {
     {"dot_q4_avx2", "tile16_q4", SPARKC_ISA_AVX2, 2,
      dotQuantized<Layout::Tile16Q4, Dot4::AVX2>},
     {"dot_q5_avx2", "tile16_q5", SPARKC_ISA_AVX2, 2,
@@ -131,4 +131,4 @@ static const TileKernel kernels[] = {
      dotQuantized<Layout::Tile16Q6K, Dot4::VNNI512>},
 };
 
-ArrayRef<TileKernel> sparkc::quantizedTileKernels() { return kernels; }
+ArrayRef<TileKernel> sparkc::quantizedTileKernels() { return quantizedDots; }

@@ -232,7 +232,7 @@ static void gemmQuantized(Emitter &e, const BlockOperands &in) {
   QuantizedGemm(e, in, layout, kind).emit();
 }
 
-static const BlockKernel kernels[] = {
+static const BlockKernel quantizedGemms[] = {
     {"gemm_q4_avx2", "tile16_q4", SPARKC_ISA_AVX2,
      gemmQuantized<Layout::Tile16Q4, Dot4::AVX2>},
     {"gemm_q5_avx2", "tile16_q5", SPARKC_ISA_AVX2,
@@ -289,4 +289,4 @@ static const BlockKernel kernels[] = {
      gemmQuantized<Layout::Tile16Q6K, Dot4::VNNI512>},
 };
 
-ArrayRef<BlockKernel> sparkc::quantizedBlockKernels() { return kernels; }
+ArrayRef<BlockKernel> sparkc::quantizedBlockKernels() { return quantizedGemms; }

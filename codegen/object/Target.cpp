@@ -254,7 +254,7 @@ void sparkc::applyTarget(Module &module, ArrayRef<TargetSpec> specs,
     // No idiom becomes a call of memset or memcpy: there is nobody to call.
     function.addFnAttr("no-builtins");
     // Nothing throws; tables for unwinding are for debuggers and profilers.
-    function.addFnAttr(Attribute::NoUnwind);
+    function.addFnAttr(llvm::Attribute::NoUnwind);
     function.setUWTableKind(UWTableKind::Async);
   }
 }

@@ -34,12 +34,13 @@ void sparkc::prefixSymbols(ModuleOp module, llvm::StringRef prefix) {
     }
   AttrTypeReplacer replacer;
   replacer.addReplacement(
-      [&](SymbolRefAttr ref) -> std::optional<std::pair<Attribute, WalkResult>> {
+      [&](SymbolRefAttr ref)
+          -> std::optional<std::pair<mlir::Attribute, WalkResult>> {
         auto found = renamed.find(ref.getRootReference());
         if (found == renamed.end())
           return std::nullopt;
-        return std::pair<Attribute, WalkResult>(found->second,
-                                                WalkResult::skip());
+        return std::pair<mlir::Attribute, WalkResult>(
+            found->second, WalkResult::skip());
       });
   replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true);
 }

@@ -377,10 +377,6 @@ static int64_t tokens(Value value) {
   return cast<RankedTensorType>(value.getType()).getDimSize(0);
 }
 
-static int64_t features(Value value) {
-  return cast<RankedTensorType>(value.getType()).getDimSize(1);
-}
-
 static LogicalResult checkTokens(Operation *op, int64_t expected, Value value) {
   if (tokens(value) == expected)
     return success();

@@ -33,4 +33,13 @@
 #define GET_OP_CLASSES
 #include "dialect/spark/SparkOps.h.inc"
 
+namespace sparkc {
+
+/// Columns of an activation, tensor<tokens x features>.
+inline int64_t features(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType()).getDimSize(1);
+}
+
+} // namespace sparkc
+
 #endif // SPARKC_DIALECT_SPARK_SPARK_H

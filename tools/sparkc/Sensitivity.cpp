@@ -31,8 +31,6 @@ static WeightScheme probeFor(int64_t cols) {
       cols % 64 == 0 || cols % 32 ? "q4:g64" : "q4:g32"));
 }
 static constexpr int64_t kNarrowest = 32;
-/// Floats of a matrix's rows at a time: 64 MB.
-static constexpr int64_t kChunk = 16 << 20;
 /// Rows of a matrix that other grids are compared on; fewer where they are long,
 /// so many of a set of the head's.
 static int64_t comparedRows(int64_t cols) {
@@ -191,7 +189,7 @@ llvm::Expected<double> Measurement::roundSome(const SourceMatrix &source,
                                               const ErrorFactor &factor,
                                               std::vector<float> *out) {
   const int64_t cols = source.cols;
-  const int64_t atOnce = std::max<int64_t>(64, kChunk / cols / 64 * 64);
+  const int64_t atOnce = rowsAtOnce(cols);
   double loss = 0;
   std::vector<float> weights;
   for (; !rows.empty();

@@ -21,6 +21,7 @@
 #include "sparkc_abi.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringMap.h"
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -50,6 +51,12 @@ struct PackedLayer {
   int64_t base = 0; ///< the offset, in the stage's terms, of its first byte
   const uint8_t *pointer() const { return bytes.get() - base; }
 };
+
+/// Floats of gathered activations, and of a matrix's rows, at a time: 64 MB.
+inline constexpr int64_t kFloatsAtOnce = 16 << 20;
+inline int64_t rowsAtOnce(int64_t cols) {
+  return std::max<int64_t>(64, kFloatsAtOnce / cols / 64 * 64);
+}
 
 /// The name by which rules and reports know a linear's weight: a tied head is
 /// stored as the embedding.

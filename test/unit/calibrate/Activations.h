@@ -7,12 +7,16 @@
 #ifndef SPARKC_TEST_UNIT_CALIBRATE_ACTIVATIONS_H
 #define SPARKC_TEST_UNIT_CALIBRATE_ACTIVATIONS_H
 
+#include "codegen/calibrate/Dense.h"
 #include <cmath>
 #include <cstdint>
 #include <random>
 #include <vector>
 
 namespace sparkc::test {
+
+/// This machine's.
+inline const DenseKernels &dense() { return *denseKernels(); }
 
 /// [rows, cols] normal numbers.
 inline std::vector<float> normals(int64_t rows, int64_t cols, unsigned seed) {

@@ -17,7 +17,6 @@ using namespace sparkc::test;
 
 namespace {
 
-const DenseKernels &dense() { return *denseKernels(); }
 
 struct Head {
   Head(int64_t rows, int64_t cols, int64_t tokens)

@@ -27,7 +27,6 @@ std::vector<double> product(const std::vector<float> &a,
   return c;
 }
 
-const DenseKernels &dense() { return *denseKernels(); }
 
 TEST(Moments, AreSumsOverTokens) {
   // More columns than one piece of work, and no multiple of it.

@@ -16,7 +16,6 @@ using namespace sparkc::test;
 
 namespace {
 
-const DenseKernels &dense() { return *denseKernels(); }
 
 struct Problem {
   Problem(int64_t rows, int64_t cols, unsigned seed)

@@ -65,15 +65,15 @@ struct Int8Cache {
 };
 
 /// Up to 16 dims that share a scale.
-struct Group {
+struct CacheGroup {
   uint16_t scale;
   std::vector<int8_t> codes;
 };
-Group quantized(const float *x, int64_t dims) {
+CacheGroup inCache(const float *x, int64_t dims) {
   float largest = 0;
   for (int64_t i = 0; i < dims; ++i)
     largest = std::max(largest, std::fabs(x[i]));
-  Group group;
+  CacheGroup group;
   group.scale = f16FromFloat(std::min(largest / 127.0f, 65504.0f));
   float scale = floatFromF16(group.scale);
   for (int64_t i = 0; i < dims; ++i) {
@@ -166,8 +166,8 @@ protected:
               int64_t slot = position % kPositions;
               for (int64_t d = 0; d < dim; d += 16) {
                 int64_t dims = std::min<int64_t>(16, dim - d);
-                Group key = quantized(x + d, dims);
-                Group row = quantized(x + dim + d, dims);
+                CacheGroup key = inCache(x + d, dims);
+                CacheGroup row = inCache(x + dim + d, dims);
                 want.keyScale(kHead, slot, d) = key.scale;
                 want.valueScale(kHead, slot, d) = row.scale;
                 for (int64_t i = 0; i < 16; ++i)
@@ -243,22 +243,22 @@ TEST_P(CacheWrite, InfinityAndNaNReachTheScale) {
 //===----------------------------------------------------------------------===//
 
 /// Window 0: none, and no ring.
-struct Shape {
+struct AttentionShape {
   int64_t dim, group, window;
   std::string name() const {
     return "d" + std::to_string(dim) + "_g" + std::to_string(group) + "_w" +
            std::to_string(window);
   }
 };
-constexpr Shape kShapes[] = {{6, 1, 0},    {6, 3, 20},   {16, 1, 20},
-                             {24, 2, 0},   {40, 1, 0},   {40, 9, 20},
-                             {256, 4, 20}, {112, 8, 64}, {256, 1, 1}};
+constexpr AttentionShape kAttentionShapes[] = {
+    {6, 1, 0},   {6, 3, 20},   {16, 1, 20},  {24, 2, 0},  {40, 1, 0},
+    {40, 9, 20}, {256, 4, 20}, {112, 8, 64}, {256, 1, 1}};
 
 class CacheAttention : public Targets {
 protected:
   /// Offsets of an arena, in floats.
   struct Arena {
-    explicit Arena(const Shape &s)
+    explicit Arena(const AttentionShape &s)
         : query(0), key(kKVHeads * s.group * s.dim),
           value(key + kKVHeads * s.dim), partials(value + kKVHeads * s.dim),
           partialFloats(2 * kKVHeads * s.group * step::partialFloats(s.dim)),
@@ -268,7 +268,7 @@ protected:
 
   void SetUp() override {
     compile([&] {
-      for (const Shape &shape : kShapes)
+      for (const AttentionShape &shape : kAttentionShapes)
         for (bool quantized : {false, true})
           add(shape.name() + (quantized ? "_i8" : "_f32"),
               [&](Emitter &e, mlir::Value memory) {
@@ -291,7 +291,7 @@ protected:
 // int8 is a way to store floats: attention gives the same bits from them.
 TEST_P(CacheAttention, IsAttentionOverTheDequantizedValues) {
   std::normal_distribution<float> normal;
-  for (const Shape &shape : kShapes) {
+  for (const AttentionShape &shape : kAttentionShapes) {
     SCOPED_TRACE(shape.name());
     Arena layout(shape);
     Int8Cache cache(shape.dim);

@@ -58,7 +58,7 @@ static uint32_t pick(Fill fill, std::mt19937 &rng, uint32_t highest) {
 
 static const uint16_t kMax16 = 0x7bff, kMin16 = 0x0001, kMinus = 0x8000;
 
-const std::vector<Block> &sparkc::test::blocks() {
+const std::vector<test::Block> &sparkc::test::blocks() {
   static const std::vector<Block> all = {
       {"random", Fill::Random, Fill::Random, {}, {}, {}},
       {"random again", Fill::Random, Fill::Random, {}, {}, {}},
