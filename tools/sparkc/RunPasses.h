@@ -58,6 +58,10 @@ runPasses(mlir::ModuleOp module, llvm::StringRef what,
           llvm::function_ref<void(mlir::OpPassManager &)> build) {
   ErrorCollector errors(*module.getContext());
   mlir::PassManager pm(module.getContext());
+#ifdef NDEBUG
+  // Text is verified when it is read; what passes give, by tests and debug builds.
+  pm.enableVerifier(false);
+#endif
   build(pm);
   if (mlir::failed(pm.run(module)))
     return errors.take(what);
