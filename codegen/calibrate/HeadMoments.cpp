@@ -18,7 +18,7 @@ namespace sparkc {
 /// more than kWork.
 static constexpr int64_t kSets = 1024, kWork = int64_t(1) << 39;
 /// Rows, and tokens, at a time.
-static constexpr int64_t kRows = 4096, kTokens = 64;
+static constexpr int64_t kRows = 4096, kTokens = 256;
 /// Tokens that are added to a set's moments at a time.
 static constexpr int64_t kWeighted = 1024;
 /// Every set's moments have those of so many tokens of the text besides, lest

@@ -39,6 +39,7 @@ void Moments::add(const DenseKernels &dense, const float *x, const float *y,
                           m, k, n);
   });
   if (y) {
+    drift.resize(cols * cols);
     std::vector<float> gap(n * cols);
     for (int64_t i = 0; i < n * cols; ++i)
       gap[i] = y[i] - x[i];

@@ -20,7 +20,7 @@ namespace sparkc {
 struct Moments {
   Moments(int64_t cols, int64_t residuals)
       : cols(cols), residuals(residuals), second(cols * cols),
-        drift(cols * cols), lack(residuals * cols) {}
+        lack(residuals * cols) {}
 
   /// Adds `tokens` rows of x and y [cols] and r [residuals]; y may be null where
   /// it is x, r where there are none. Bits depend on how tokens are cut into
@@ -35,7 +35,8 @@ struct Moments {
   int64_t cols, residuals;
   int64_t tokens = 0;
   std::vector<float> second; ///< [cols, cols]: sum x x^T
-  std::vector<float> drift;  ///< [cols, cols]: sum (y - x) x^T
+  /// [cols, cols]: sum (y - x) x^T; empty where there was no y.
+  std::vector<float> drift;
   std::vector<float> lack;   ///< [residuals, cols]: sum r x^T
 };
 

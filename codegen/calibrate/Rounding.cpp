@@ -15,8 +15,11 @@
 
 namespace sparkc {
 
-/// Rows that a thread takes at a time: whole sets of 16 lanes.
-static constexpr int64_t kStrip = 64;
+/// Rows that a thread takes at a time: whole sets of 16 lanes. Where there are
+/// many and they are long, more of them share what a product reads.
+static int64_t rowsOfStrip(int64_t rows, int64_t cols) {
+  return rows >= 1024 && cols > RoundingOptions::kManyColumns ? 128 : 64;
+}
 static constexpr int64_t kLanes = 16;
 /// Columns between two updates of all that follow; a multiple of any group.
 static constexpr int64_t kBlock = 128;
@@ -368,12 +371,13 @@ Rounded roundRows(const DenseKernels &dense, const float *aim, int64_t rows,
                   &block[k * grid.group]);
     ErrorFactor::of(dense, block, grid.group, 1e-6f, blocks[g]);
   }
-  int64_t strips = (rows + kStrip - 1) / kStrip;
+  const int64_t each = rowsOfStrip(rows, factor.cols);
+  int64_t strips = (rows + each - 1) / each;
   std::vector<double> before(strips), after(strips);
   llvm::parallelFor(0, strips, [&](size_t i) {
-    int64_t first = int64_t(i) * kStrip;
-    Strip strip(dense, aim, first, std::min(kStrip, rows - first), factor,
-                blocks, out);
+    int64_t first = int64_t(i) * each;
+    Strip strip(dense, aim, first, std::min(each, rows - first), factor, blocks,
+                out);
     strip.round();
     strip.startSweeps();
     before[i] = strip.loss();
@@ -397,13 +401,16 @@ std::vector<float> aimOf(const DenseKernels &dense, const float *weights,
                          int64_t first, int64_t rows, const Moments &moments,
                          const ErrorFactor &factor, float share) {
   const int64_t cols = moments.cols;
+  if (share == 0)
+    return std::vector<float>(weights, weights + rows * cols);
   std::vector<float> aim(rows * cols, 0.0f);
-  llvm::parallelFor(0, (rows + kStrip - 1) / kStrip, [&](size_t i) {
-    int64_t r = int64_t(i) * kStrip, n = std::min(kStrip, rows - r);
-    if (share != 0)
+  const int64_t each = rowsOfStrip(rows, cols);
+  llvm::parallelFor(0, (rows + each - 1) / each, [&](size_t i) {
+    int64_t r = int64_t(i) * each, n = std::min(each, rows - r);
+    if (!moments.drift.empty())
       dense.addProduct(&aim[r * cols], cols, weights + r * cols, cols,
                        moments.drift.data(), cols, n, cols, cols, share);
-    if (moments.residuals && share != 0)
+    if (moments.residuals)
       dense.axpy(&aim[r * cols], &moments.lack[(first + r) * cols], share,
                  n * cols);
   });

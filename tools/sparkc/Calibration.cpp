@@ -23,15 +23,13 @@
 using namespace mlir;
 using namespace sparkc;
 
-/// Floats of gathered activations, and of a matrix's rows, at a time: 64 MB.
-static constexpr int64_t kChunk = 16 << 20;
 /// Windows where no number is given, at most, and what they may take.
 static constexpr int64_t kWindows = 128, kWindowMemory = int64_t(4) << 30;
 /// How much is taken of the aim's corrections, regressions that fit c columns
 /// to n tokens. They explain about a ninth of what they are to make up for, so
 /// that 1 - 8 c / n of them is best; the rest is chance.
-static float shareOfCorrections(const Moments &moments) {
-  return std::max(0.0f, 1 - 8 * float(moments.cols) / float(moments.tokens));
+static float shareOfCorrections(int64_t cols, int64_t tokens) {
+  return std::max(0.0f, 1 - 8 * float(cols) / float(tokens));
 }
 
 namespace {
@@ -76,12 +74,26 @@ private:
            result.file->find(weight.getSymName());
   }
 
+  /// How much of its aim's corrections a matrix gets.
+  float shareOf(int64_t cols) const {
+    return shareOfCorrections(cols, tokens.count() * tokens.length);
+  }
+  /// Whether any matrix gets some: only those look at the unquantized model.
+  bool corrects() const {
+    for (const StagedModel::Layer &layer : model->layers())
+      for (const StagedModel::Stage &stage : *layer.stages)
+        if (stage.tap && shareOf(stage.tap->cols) > 0)
+          return true;
+    return false;
+  }
+
   ModuleOp module;
   StagedModel *model;
   const CalibrationOptions &options;
   const DenseKernels *dense = nullptr;
   TokenWindows tokens;
-  std::vector<Window> reference, quantized;
+  std::vector<Window> quantized;
+  std::vector<Window> reference; ///< empty where nothing is corrected
   std::unique_ptr<Progress> progress;
   InterruptGuard interrupt;
 };
@@ -104,7 +116,7 @@ spark::WeightOp Calibration::target(StringRef name) const {
 llvm::Error Calibration::openFile() {
   std::string all;
   llvm::raw_string_ostream os(all);
-  os << "1 " << tokens.length << " ";
+  os << "2 " << tokens.length << " ";
   for (auto weight : module.getOps<spark::WeightOp>()) {
     llvm::sys::fs::file_status status;
     llvm::sys::fs::status(weight.getSource().getFile().getValue(), status);
@@ -125,8 +137,11 @@ llvm::Error Calibration::openFile() {
 
 /// The embedding's rows become the residual streams of all windows.
 llvm::Error Calibration::startWindows() {
+  std::vector<std::vector<Window> *> copies{&quantized};
+  if (corrects())
+    copies.push_back(&reference);
   for (int64_t w = 0; w < tokens.count(); ++w)
-    for (std::vector<Window> *windows : {&reference, &quantized}) {
+    for (std::vector<Window> *windows : copies) {
       Window &window = windows->emplace_back(model->makeWindow(tokens.length));
       if (llvm::Error error = model->embed(tokens.window(w), [&](int64_t t) {
             return model->residual(window, t);
@@ -214,29 +229,35 @@ llvm::Expected<Moments>
 Calibration::collect(const StagedModel::Stage &stage, StringRef reader,
                      HeadMoments *head) {
   const int64_t cols = stage.tap->cols;
-  const int64_t residuals = stage.addsToResidual ? model->hidden() : 0;
+  const bool corrected = shareOf(cols) > 0;
+  const int64_t residuals =
+      corrected && stage.addsToResidual ? model->hidden() : 0;
+  const bool other = corrected || (head && !reference.empty());
   Moments moments(cols, residuals);
   const int64_t each = tokens.length;
-  const int64_t atOnce = std::max<int64_t>(1, kChunk / (each * cols));
+  const int64_t atOnce = std::max<int64_t>(1, kFloatsAtOnce / (each * cols));
   std::vector<float> x, y, r;
   for (int64_t w = 0; w < tokens.count(); w += atOnce) {
     const int64_t n = std::min(atOnce, tokens.count() - w);
     x.resize(n * each * cols);
-    y.resize(n * each * cols);
+    y.resize(other ? n * each * cols : 0);
     r.resize(n * each * residuals);
     llvm::parallelFor(0, n, [&](size_t i) {
-      Window &own = quantized[w + i], &other = reference[w + i];
+      Window &own = quantized[w + i];
       model->read(*stage.tap, own, &x[i * each * cols]);
-      model->read(*stage.tap, other, &y[i * each * cols]);
+      if (!other)
+        return;
+      Window &exact = reference[w + i];
+      model->read(*stage.tap, exact, &y[i * each * cols]);
       for (int64_t t = 0; residuals && t < each; ++t)
         for (int64_t c = 0; c < residuals; ++c)
           r[(i * each + t) * residuals + c] =
-              model->residual(other, t)[c] - model->residual(own, t)[c];
+              model->residual(exact, t)[c] - model->residual(own, t)[c];
     });
-    moments.add(*dense, x.data(), y.data(), residuals ? r.data() : nullptr,
-                n * each);
+    moments.add(*dense, x.data(), corrected ? y.data() : nullptr,
+                residuals ? r.data() : nullptr, n * each);
     if (head)
-      head->add(x.data(), y.data(), n * each);
+      head->add(x.data(), other ? y.data() : x.data(), n * each);
   }
   moments.finish();
   if (!moments.isFinite())
@@ -320,7 +341,7 @@ llvm::Error Calibration::quantizeMatrix(StringRef name, const Moments &moments,
   if (!source)
     return source.takeError();
   const int64_t cols = moments.cols;
-  const int64_t atOnce = std::max<int64_t>(64, kChunk / cols / 64 * 64);
+  const int64_t atOnce = rowsAtOnce(cols);
   const int64_t rowBytes =
       cols / grid.group * codeFormatOf(grid).bytes;
   std::vector<uint8_t> bytes(source->rows * rowBytes);
@@ -342,7 +363,7 @@ llvm::Error Calibration::quantizeMatrix(StringRef name, const Moments &moments,
                                           "finite numbers");
       std::vector<float> aim =
           aimOf(*dense, weights.data(), rows.front(), n, moments, *factor,
-                shareOfCorrections(moments));
+                shareOf(cols));
       Rounded rounded = roundRows(*dense, aim.data(), n, grid, own,
                                   RoundingOptions::forCodes(cols));
       for (int64_t r = 0; r < n; ++r)
