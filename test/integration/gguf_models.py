@@ -29,7 +29,7 @@ import quantized
 import random_models
 import tokenizer
 from dequantize import stored_name
-from harness import (BIN, HERE, SPARK_TINY, compile_model, expect_error, has_flag,
+from harness import (BIN, HERE, SPARK_TINY, WEIGHTS_ALONE, compile_model, expect_error, has_flag,
                      read_model, run_logits, run_parts, tool)
 from packed import read_weights
 
@@ -76,7 +76,7 @@ def exact(failures, folder):
             tensors = gguf.make(folder / "m.gguf", shape, lambda name: kind, extreme=extreme,
                                 version=2 if extreme else 3, align=64 if extreme else 32)
             what = f"{kind}{' extreme' if extreme else ''}"
-            so = compile_model(folder / "m.gguf", folder / "m.so", "--quiet")
+            so = compile_model(folder / "m.gguf", folder / "m.so", *WEIGHTS_ALONE)
             same_values(failures, what, read_weights(so.with_suffix(".weights")),
                         values_of(tensors, shape))
     out = folder / "export"
@@ -162,8 +162,8 @@ def isas(failures, folder):
 
 #--- Text ---------------------------------------------------------------------
 def text(failures, folder):
-    from_gguf = tokenizer.Text(compile_model(REAL, folder / "g.so", "--quiet"))
-    from_json = tokenizer.Text(compile_model(SPARK_TINY, folder / "j.so", "--quiet"))
+    from_gguf = tokenizer.Text(compile_model(REAL, folder / "g.so", *WEIGHTS_ALONE))
+    from_json = tokenizer.Text(compile_model(SPARK_TINY, folder / "j.so", *WEIGHTS_ALONE))
     rows = [line for kind in tokenizer.lines().values() for line in kind]
     different = [l for l in rows for flags in (0, 1, 2, 3)
                  if from_gguf.ids(l, flags) != from_json.ids(l, flags)]
@@ -174,7 +174,7 @@ def text(failures, folder):
     keys, tensors = gguf.read(REAL)
     keys["tokenizer.ggml.add_bos_token"] = True
     gguf.write(folder / "bos.gguf", retyped(keys), tensors)
-    bos = tokenizer.Text(compile_model(folder / "bos.gguf", folder / "b.so", "--quiet"))
+    bos = tokenizer.Text(compile_model(folder / "bos.gguf", folder / "b.so", *WEIGHTS_ALONE))
     failures.check(bos.ids(b"a", 1) == [0] + from_json.ids(b"a", 0), "add_bos_token")
 
 

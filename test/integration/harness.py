@@ -30,6 +30,9 @@ NEAR_TIE = 2e-4
 # out of the environment, since objects for one CPU may not have it.)
 ISA = os.environ.pop("SPARKC_ISA", None)
 
+# Options of builds whose weights alone are looked at: no code for blocks.
+WEIGHTS_ALONE = ("--quiet", "--prefill-block", 1)
+
 DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I32": np.int32}
 
 

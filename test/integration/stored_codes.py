@@ -23,8 +23,8 @@ import numpy as np
 import random_models
 from dequantize import stored_name
 from gguf_models import check_build, same_values
-from harness import (compile_model, expect_error, read_model, run_parts, to_float64, tool,
-                     write_safetensors)
+from harness import (WEIGHTS_ALONE, compile_model, expect_error, read_model, run_parts,
+                     to_float64, tool, write_safetensors)
 from packed import read_weights
 
 S, F = random_models.S, random_models.F
@@ -140,7 +140,7 @@ def make(folder, kind, group, parts=PARTS_OF_LAYER, extreme=False, shape=SHAPE, 
 #--- Parts ----------------------------------------------------------------------
 def check_values(failures, what, folder, model, want, *options):
     """The values of the compiled weights."""
-    so = compile_model(model, folder / "m.so", "--quiet", *options)
+    so = compile_model(model, folder / "m.so", *WEIGHTS_ALONE, *options)
     same_values(failures, what, read_weights(so.with_suffix(".weights")), want)
     return so
 
@@ -199,7 +199,7 @@ def mixed(failures, folder):
     failures.check("lm_head" in want, "a head, in shards: has codes")
     for stage in ("spark", "step"):
         text = folder / f"{stage}.mlir"
-        tool("sparkc", model, f"--emit={stage}", "-o", text)
+        tool("sparkc", model, f"--emit={stage}", "-o", text, *WEIGHTS_ALONE)
         tool("sparkc", text, "-o", folder / "again.so", "--quiet")
         failures.check((folder / "again.so").read_bytes() == so.read_bytes()
                        and (folder / "again.weights").read_bytes()
