@@ -4,9 +4,9 @@ include_directories(${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}
 add_compile_options(-Wall -Wextra -Wno-unused-parameter
                     -ffunction-sections -fdata-sections)
 add_compile_definitions(SPARKC_VERSION="${PROJECT_VERSION}")
-# Nearly all of a compile is headers, MLIR's above all: so a few sources are
-# compiled as one. Each also compiles alone.
-option(SPARKC_BATCHES "Compile sources in batches, in a third of the time" ON)
+# Nearly all of a compile is headers, MLIR's above all: so a few sources of the
+# compiler and of the unit tests are compiled as one.
+option(SPARKC_BATCHES "Compile sources in batches, in half of the time" ON)
 function(sparkc_compile_in_batches target)
   if(SPARKC_BATCHES)
     set_target_properties(${target} PROPERTIES

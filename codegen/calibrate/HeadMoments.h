@@ -31,8 +31,8 @@ public:
   HeadMoments(const DenseKernels &dense, const SourceMatrix &head,
               llvm::ArrayRef<int32_t> text);
 
-  /// Adds inputs of the head, [n, cols]: x that it will meet, and y of the
-  /// unquantized model, which the probabilities are of.
+  /// Adds inputs of the head, [n, cols]: x that it will meet, and y that
+  /// the probabilities are of: the unquantized model's, or x where none is run.
   void add(const float *x, const float *y, int64_t n);
   /// Finds the probabilities of all that was added.
   void finish();

@@ -15,9 +15,6 @@ goal      at 4.5 bits no more is lost than by llama.cpp's Q4_K_M at 5.2
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 import json
-import os
-import pathlib
-import shutil
 import signal
 import subprocess
 import sys

@@ -19,7 +19,6 @@ real      perplexity of a file that llama.cpp wrote is llama.cpp's
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 import json
-import pathlib
 import sys
 
 import numpy as np
@@ -29,7 +28,7 @@ import quantized
 import random_models
 import tokenizer
 from dequantize import stored_name
-from harness import (BIN, HERE, SPARK_TINY, WEIGHTS_ALONE, compile_model, expect_error, has_flag,
+from harness import (HERE, SPARK_TINY, WEIGHTS_ALONE, compile_model, expect_error, has_flag,
                      read_model, run_logits, run_parts, tool)
 from packed import read_weights
 

@@ -22,7 +22,7 @@ import random_models
 import reference
 from dequantize import stored_name
 from harness import (compile_model, expect_error, has_flag, read_model, run_logits, run_parts,
-                     tool, write_safetensors)
+                     write_safetensors)
 from packed import DIRECTORY, PAYLOAD, read_weights, sections
 
 # Logits are of the order of 1 to 10.

@@ -78,7 +78,8 @@ private:
   float shareOf(int64_t cols) const {
     return shareOfCorrections(cols, tokens.count() * tokens.length);
   }
-  /// Whether any matrix gets some: only those look at the unquantized model.
+  /// Whether any matrix gets some: only then the unquantized model is run. (The
+  /// head's rows take their probabilities from it where it is.)
   bool corrects() const {
     for (const StagedModel::Layer &layer : model->layers())
       for (const StagedModel::Stage &stage : *layer.stages)
@@ -197,9 +198,13 @@ llvm::Error Calibration::run() {
 llvm::Error Calibration::runLayer(size_t index) {
   const StagedModel::Layer &layer = model->layers()[index];
   const bool head = index + 1 == model->layers().size();
-  auto floats = model->pack(layer, /*vectorsOnly=*/head);
-  if (!floats)
-    return floats.takeError();
+  std::optional<PackedLayer> floats;
+  if (!reference.empty()) {
+    auto exact = model->pack(layer, /*vectorsOnly=*/head);
+    if (!exact)
+      return exact.takeError();
+    floats = std::move(*exact);
+  }
   auto packed = model->pack(layer, /*vectorsOnly=*/head);
   if (!packed)
     return packed.takeError();
@@ -210,7 +215,8 @@ llvm::Error Calibration::runLayer(size_t index) {
     // Of the head the rope tables have been made, and nobody wants logits.
     if (head && !stage.tap)
       continue;
-    model->run(stage, *floats, reference);
+    if (floats)
+      model->run(stage, *floats, reference);
     model->run(stage, *packed, quantized);
     if (!stage.tap)
       continue;

@@ -67,7 +67,8 @@ private:
     return runPipeline(*module, stage, build);
   }
   llvm::Error runPipeline(ModuleOp on, StringRef stage,
-                          llvm::function_ref<void(OpPassManager &)> build);
+                          llvm::function_ref<void(OpPassManager &)> build,
+                          VerifyPasses verify = VerifyPasses::Yes);
   /// `bf16`: code may use the instructions of AVX512-BF16.
   llvm::Error resolveTargets(bool bf16);
   /// From the schedule to functions for each of the targets.
@@ -90,6 +91,7 @@ private:
   const DriverOptions &options;
   OwningOpRef<ModuleOp> module;
   Stage stage = Stage::Spark;
+  bool isText = false; ///< The module was read as the text of a stage.
   /// One, or with --isa several, best first.
   SmallVector<TargetSpec> targets;
   std::unique_ptr<CheckpointExport> checkpointExport;
@@ -371,8 +373,9 @@ llvm::Error Compilation::parseStage() {
 
 llvm::Error
 Compilation::runPipeline(ModuleOp on, StringRef name,
-                         llvm::function_ref<void(OpPassManager &)> build) {
-  return runPasses(on, options.input + ": " + name.str(), build);
+                         llvm::function_ref<void(OpPassManager &)> build,
+                         VerifyPasses verify) {
+  return runPasses(on, options.input + ": " + name.str(), build, verify);
 }
 
 llvm::Error Compilation::runStages() {
@@ -402,9 +405,12 @@ llvm::Error Compilation::generateCode() {
     if (&target != &targets.back())
       copy = module->clone();
     ModuleOp code = copy ? *copy : *module;
-    if (llvm::Error error = runPipeline(code, "codegen", [&](OpPassManager &pm) {
-          buildCodegenFor(target, pm, options.sanitizeThread);
-        }))
+    if (llvm::Error error = runPipeline(
+            code, "codegen",
+            [&](OpPassManager &pm) {
+              buildCodegenFor(target, pm, options.sanitizeThread);
+            },
+            isText ? VerifyPasses::Yes : VerifyPasses::No))
       return error;
     if (!target.prefix.empty())
       prefixSymbols(code, target.prefix);
@@ -647,9 +653,9 @@ llvm::Error Compilation::run() {
     return importError(options.input,
                        "--certify measures a finished model: --emit so");
   bool directory = llvm::sys::fs::is_directory(options.input);
-  bool text = StringRef(options.input).ends_with(".mlir");
+  isText = StringRef(options.input).ends_with(".mlir");
   bool gguf = StringRef(options.input).ends_with(".gguf");
-  if (!directory && !text) {
+  if (!directory && !isText) {
     if (!llvm::sys::fs::exists(options.input))
       return importError(options.input, "no such file or directory");
     if (!gguf)
@@ -657,17 +663,17 @@ llvm::Error Compilation::run() {
                          "is neither a checkpoint (a directory, or .gguf) nor "
                          "the text of a stage (.mlir)");
   }
-  if (llvm::Error error = text ? parseStage() : importCheckpoint())
+  if (llvm::Error error = isText ? parseStage() : importCheckpoint())
     return error;
   if (llvm::Error error = runStages())
     return error;
-  bool isText = options.emit <= Stage::LLVM && options.dequantize.empty() &&
-                options.exportGguf.empty();
+  bool writesText = options.emit <= Stage::LLVM &&
+                    options.dequantize.empty() && options.exportGguf.empty();
   if (llvm::Error error = options.emit > Stage::LLVM ? writeCode()
-                          : isText                   ? writeText()
+                          : writesText               ? writeText()
                                                      : writeExport())
     return error;
-  if (calibrated && !isText)
+  if (calibrated && !writesText)
     calibrated->file->remove();
   return llvm::Error::success();
 }

@@ -52,16 +52,19 @@ private:
   mlir::ScopedDiagnosticHandler handler;
 };
 
+/// Whether the module is verified after each pass. Code generation that begins
+/// with a schedule of our own does without: verifying what it makes of it takes
+/// a tenth of a compile. A schedule that was read as text may hold anything.
+enum class VerifyPasses { Yes, No };
+
 /// Runs the passes that `build` adds; an error starts with `what`.
 inline llvm::Error
 runPasses(mlir::ModuleOp module, llvm::StringRef what,
-          llvm::function_ref<void(mlir::OpPassManager &)> build) {
+          llvm::function_ref<void(mlir::OpPassManager &)> build,
+          VerifyPasses verify = VerifyPasses::Yes) {
   ErrorCollector errors(*module.getContext());
   mlir::PassManager pm(module.getContext());
-#ifdef NDEBUG
-  // Text is verified when it is read; what passes give, by tests and debug builds.
-  pm.enableVerifier(false);
-#endif
+  pm.enableVerifier(verify == VerifyPasses::Yes);
   build(pm);
   if (mlir::failed(pm.run(module)))
     return errors.take(what);

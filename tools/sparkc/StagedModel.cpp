@@ -193,9 +193,10 @@ llvm::Error StagedModel::loadCode() {
   for (auto func : code->getOps<step::FuncOp>())
     names.push_back("sparkc_" + func.getSymName().str());
   if (llvm::Error error =
-          runPasses(*code, "calibration: codegen", [&](OpPassManager &pm) {
-            buildCodegenFor(*target, pm);
-          }))
+          runPasses(
+              *code, "calibration: codegen",
+              [&](OpPassManager &pm) { buildCodegenFor(*target, pm); },
+              VerifyPasses::No))
     return error;
   for (Operation &op : llvm::make_early_inc_range(*code->getBody()))
     if (!isa<LLVM::LLVMDialect>(op.getDialect()))

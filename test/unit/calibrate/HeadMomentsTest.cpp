@@ -17,7 +17,6 @@ using namespace sparkc::test;
 
 namespace {
 
-
 struct Head {
   Head(int64_t rows, int64_t cols, int64_t tokens)
       : rows(rows), cols(cols), tokens(tokens), weights(normals(rows, cols, 1)),

@@ -16,7 +16,6 @@ using namespace sparkc::test;
 
 namespace {
 
-
 struct Problem {
   Problem(int64_t rows, int64_t cols, unsigned seed)
       : rows(rows), cols(cols), weights(normals(rows, cols, seed)),

@@ -347,3 +347,7 @@ TEST(ChatTemplate, TemplatesHaveNames) {
   EXPECT_FALSE(ChatTemplate::named("chatml"));
   EXPECT_FALSE(ChatTemplate::named(""));
 }
+
+#undef SYSTEM
+#undef EOS
+#undef BOS
