@@ -157,7 +157,7 @@ def calibrate(failures, folder):
     kl = {}
     for name, more in (("plain", []), ("calibrated", ["--calibrate", CALIBRATION,
                                                       "--calibrate-windows", 8])):
-        so = compile_model(SPARK_TINY, folder / f"{name}.so", "--rotate", "--weights", "q4", *more)
+        so = compile_model(SPARK_TINY, folder / f"{name}.so", "--rotate", *more)
         kl[name] = evaluate(so, bf16, 8)["kl_mean"]
     failures.check(kl["calibrated"] < 0.8 * kl["plain"] < 0.02, f"KL {kl}")
     out = folder / "out"
