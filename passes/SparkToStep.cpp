@@ -117,7 +117,7 @@ private:
   /// What inputs of quantized matrices are rounded to.
   Type quantizedElement() {
     OpBuilder b(context());
-    return config.getActivations() ? Type(b.getBF16Type()) : b.getI8Type();
+    return config.hasBF16Activations() ? Type(b.getBF16Type()) : b.getI8Type();
   }
   step::PhaseOp phase(Function &fn, StringRef name, step::PhaseKind kind,
                       Location loc, OpBuilder &inner);
@@ -492,10 +492,12 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
 
   int64_t cols = features(op.getActivation());
   // One quantized activation serves all grids: in the smallest group.
-  int64_t smallest = 0;
+  int64_t smallest = 0, most = config.getActivationGroup();
   for (const Stored &grid : grids)
     if (grid.group)
       smallest = smallest ? std::min(smallest, grid.group) : grid.group;
+  if (most)
+    smallest = std::min(smallest, most);
   Value quantized;
   if (smallest)
     quantized = step::QuantizeOp::create(

@@ -34,7 +34,7 @@ static const struct {
     {SPARKC_CPU_AVX512FP16, SPARKC_CPU_HAS_AVX512FP16},
 };
 
-const char *sparkc::isaName(uint32_t isa) {
+const char *sparkc::nameOfIsa(uint32_t isa) {
   for (const auto &row : isaTable)
     if (row.isa == isa)
       return row.name;

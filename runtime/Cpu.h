@@ -40,7 +40,7 @@ SPARKC_API int sparkc_cpu_permit_amx(void);
 namespace sparkc {
 
 /// "amx", "avx512vnni", ...; null for a value that is none of sparkc_isa.
-const char *isaName(uint32_t isa);
+const char *nameOfIsa(uint32_t isa);
 /// The sparkc_isa of a name, 0 if there is none.
 uint32_t isaOfName(const char *name);
 /// True if a machine with `cpu` (sparkc_cpu_bits) runs code for `isa` that

@@ -100,7 +100,7 @@ void Model::describe(sparkc_model_info &info) const {
   info.compiler = d.compiler;
   info.target = d.target;
   info.scheme = d.scheme;
-  info.isa = isaName(entry().isa);
+  info.isa = nameOfIsa(entry().isa);
   info.isa_reason = object.isaReason().c_str();
   info.object_path = object.path().c_str();
   info.weights_path = weights.path().c_str();

@@ -112,7 +112,7 @@ Failure ModelObject::open(const std::string &path) {
 }
 
 static std::string nameOf(const sparkc_entry &entry) {
-  const char *name = isaName(entry.isa);
+  const char *name = nameOfIsa(entry.isa);
   std::string text = name ? name : "unknown";
   // Two entries may differ in it alone.
   if (entry.features & SPARKC_CPU_AVX512BF16)

@@ -64,7 +64,8 @@ static std::string missing(const MCSubtargetInfo &subtarget,
   return names;
 }
 
-Expected<TargetSpec> sparkc::resolveTarget(StringRef mcpu, bool bf16) {
+Expected<TargetSpec> sparkc::resolveTarget(StringRef mcpu, bool bf16,
+                                           bool tiles) {
   Expected<const Target *> target = lookupX86();
   if (!target)
     return target.takeError();
@@ -114,7 +115,7 @@ Expected<TargetSpec> sparkc::resolveTarget(StringRef mcpu, bool bf16) {
   if (has({"avx512vnni"})) {
     spec.isa = SPARKC_ISA_AVX512VNNI;
     features.AddFeature("avx512vnni");
-    if (has({"amx-tile", "amx-int8", "amx-bf16"})) {
+    if (tiles && has({"amx-tile", "amx-int8", "amx-bf16"})) {
       spec.isa = SPARKC_ISA_AMX;
       for (const char *name : {"amx-tile", "amx-int8", "amx-bf16"})
         features.AddFeature(name);

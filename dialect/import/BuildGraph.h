@@ -25,7 +25,8 @@ struct GraphOptions {
   int64_t prefillBlock = 1;
   /// "onednn": prefill's products are the host's; empty: its own.
   std::string prefillGemm;
-  /// What inputs of quantized matrices are rounded to: "bf16"; empty: int8.
+  /// What inputs of quantized matrices are rounded to, as in spark.config:
+  /// "bf16", "int8:g32", "int8:g64"; empty: int8 in groups as of weights.
   std::string activations;
   /// Positions of one attention chunk, a multiple of 16. Fixes the bits of the
   /// softmax.

@@ -183,8 +183,9 @@ LogicalResult ConfigOp::verify() {
   if (getPrefillGemm() && *getPrefillGemm() != "onednn")
     return emitOpError() << "'prefill_gemm' must be \"onednn\", not \""
                          << *getPrefillGemm() << "\"";
-  if (getActivations() && *getActivations() != "bf16")
-    return emitOpError() << "'activations' must be \"bf16\", not \""
+  if (getActivations() && !hasBF16Activations() && !getActivationGroup())
+    return emitOpError() << "'activations' must be \"bf16\", \"int8:g32\" or "
+                            "\"int8:g64\", not \""
                          << *getActivations() << "\"";
   if (getWindowAttr().getInt() < 0)
     return emitOpError() << "'window' must not be negative, not "

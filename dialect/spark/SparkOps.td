@@ -51,9 +51,10 @@ def Spark_ConfigOp : Spark_Op<"config"> {
     own limit, `context` a session's default. `prefill_block` is the most tokens
     of one prefill call. `prefill_gemm`: whose products a prefill takes, those
     of a library that the host has ("onednn"); its own where there is none.
-    `activations`: what the inputs of quantized matrices are rounded to, "bf16";
-    int8 in groups where there is none. Where no matrix is quantized,
-    `spark-to-step` takes it away.
+    `activations`: what the inputs of quantized matrices are rounded to: "bf16",
+    or "int8:g32" or "int8:g64", int8 in groups of at most so many elements. Where
+    there is none, int8 in groups as the weights have them. Where no matrix is
+    quantized, `spark-to-step` takes it away.
 
     ```mlir
     spark.config {vocab = 512 : i64, hidden = 128 : i64, ...}
@@ -68,8 +69,17 @@ def Spark_ConfigOp : Spark_Op<"config"> {
   let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// How weights, and activations that are not int8, are stored, in words.
+    /// How weights are stored, and activations where it is said, in words.
     std::string getSchemeInWords();
+    /// Are the inputs of quantized matrices rounded to bf16?
+    bool hasBF16Activations() { return getActivations() == "bf16"; }
+    /// The most elements that share a scale of an int8 activation; 0: as many as
+    /// in a group of weights.
+    int64_t getActivationGroup() {
+      return getActivations() == "int8:g32"   ? 32
+             : getActivations() == "int8:g64" ? 64
+                                              : 0;
+    }
   }];
 }
 

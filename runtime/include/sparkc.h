@@ -65,8 +65,9 @@
  *    threads of its own uses sparkc_spmd_begin and needs no OpenMP thread.
  *  - The logits do not depend on the number of threads: they have the same
  *    bits on 1 and on 7, by prefill and by decode.
- *  - An entry that uses AMX overwrites the calling threads' tiles and leaves
- *    them released: a host must not keep live tiles across a call.
+ *  - An entry that uses AMX configures tiles on each thread that multiplies
+ *    with them and releases them before it returns: a host must not keep live
+ *    tiles across a call. (Those of a thread without work stay as they were.)
  *
  *===----------------------------------------------------------------------===*/
 #ifndef SPARKC_H

@@ -1,9 +1,10 @@
-"""--activations bf16: quantized weights times activations of bf16.
+"""--activations: quantized weights times bf16, or int8 in groups of its own.
 
-usage: activations.py [PART ...]    (exact, forms, isas, fat, spark_tiny, said,
-                                     errors; default all)
+usage: activations.py [PART ...]    (exact, forms, groups, isas, fat, spark_tiny,
+                                     said, errors; default all)
 
-The reference of quantized.py, but that what each linear reads is rounded to bf16.
+The reference of quantized.py, but that what each linear reads is rounded to bf16,
+or in the groups that are asked for.
 What remains are the roundings of float32 - until one moves an activation that
 lies next to a tie to the other neighbour.
 
@@ -63,6 +64,27 @@ def forms(failures, folder):
     model = quantized.Model(folder, "small")
     for scheme in ("q4k", "q5k", "q6k", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0"):
         check(failures, model, "--weights", scheme)
+
+
+def groups(failures, folder):
+    """int8 of no more elements a scale than asked for, whatever weights have."""
+    models = {name: quantized.Model(folder, name)
+              for name in ("deep-rows", "wide-rows", "small", "narrow")}
+    for most, name, options in ((32, "deep-rows", ("q4:g128",)), (64, "wide-rows", ("q6:g128",)),
+                                (64, "small", ("q4:g32",)), (32, "narrow", ("q8",)),
+                                (32, "small", ("q4", "--weights-for", "*.g_proj=q8:g128")),
+                                (32, "small", ("q5:g128", "--weights-for", "lm_head=q6k"))):
+        quantized.check_build(failures, models[name], "--activations", f"int8:g{most}",
+                              "--weights", *options,
+                              rounded=lambda x, group: quantized.int8(x, min(group, most)))
+    # Every instruction set has these bits.
+    model = models["deep-rows"]
+    so = model.build("--isa=auto", "--weights", "q4:g128", "--activations", "int8:g32")
+    available = [isa for isa in ("avx2", "avxvnni", "avx512vnni", "amx") if runs(isa)]
+    first = run_logits(so, model.tokens, model.vocab, **environment(available[0]))
+    for isa in available[1:]:
+        failures.same_bits(run_logits(so, model.tokens, model.vocab, **environment(isa)),
+                           first, f"{isa}: the bits of {available[0]}")
 
 
 def isas(failures, folder):
@@ -133,6 +155,9 @@ def said(failures, folder):
     plain = model.build("--weights", "q4").read_bytes()
     failures.check("activations" not in tool("sparkc-run", so, "--version").stdout.decode()
                    and so.read_bytes() == plain, "int8 is what it is without a word")
+    so = model.build("--weights", "q4:g32", "--activations", "int8:g64")
+    version = tool("sparkc-run", so, "--version").stdout.decode()
+    failures.check("q4:g32, int8:g64 activations" in version, version)
 
 
 def errors(failures, folder):
@@ -145,15 +170,16 @@ def errors(failures, folder):
         expect_error(failures, what, "sparkc", source, "-o", out, *options, names=names)
         failures.check(not list(out.parent.iterdir()), f"{what}: leaves nothing")
 
-    refused("another form", ["--activations", "fp8"], "--activations", "fp8")
+    for form in ("fp8", "int8:g128", "int8:"):
+        refused("another form", ["--activations", form], "--activations", form)
     refused("oneDNN and codes", ["--prefill-gemm=onednn"], *BF16, "--prefill-gemm", "onednn")
     text = folder / "step.mlir"
     tool("sparkc", model.path, "--emit=step", "-o", text)
     refused("text of a stage", ["--activations", "step.mlir"], *BF16, source=text)
 
 
-PARTS = {"exact": exact, "forms": forms, "isas": isas, "fat": fat, "spark_tiny": spark_tiny,
-         "said": said, "errors": errors}
+PARTS = {"exact": exact, "forms": forms, "groups": groups, "isas": isas, "fat": fat,
+         "spark_tiny": spark_tiny, "said": said, "errors": errors}
 
 if __name__ == "__main__":
     sys.exit(run_parts(PARTS, __doc__))

@@ -24,7 +24,7 @@ import numpy as np
 import quantized
 import random_models
 from closed_object import disassemble, run as run_llvm
-from harness import (BIN, GOLDEN, SPARK_TINY, Failures, compile_model, cpu_flags,
+from harness import (BIN, GOLDEN, HERE, SPARK_TINY, Failures, compile_model, cpu_flags,
                      expect_error, read_safetensors, run_logits, runs, tool)
 
 AUTO = ("amx", "avx512vnni", "avxvnni", "avx2")
@@ -275,11 +275,11 @@ def fallback(failures, folder):
     """Without permission for tiles the next best runs, and says why."""
     if not runs("amx"):
         return
-    if "amx_int8" in cpu_flags():
-        print("not run: this machine has AMX, whose permission nobody refuses")
-        return
     so = compile_model(GOLDEN / "base", folder / "base.so", "--isa=auto")
+    real = "amx_int8" in cpu_flags()
     how = {"LD_PRELOAD": str(EMULATOR), "AMX_EMULATOR": "refuse"}
+    if real:
+        how = {"under": (sys.executable, HERE / "no_tiles.py")}
     said = tool("sparkc-run", so, "--version", **how).stdout.decode()
     failures.check("isa        avx512vnni" in said and "does not permit tile state" in said,
                    "refused: avx512vnni, and the reason")
@@ -287,6 +287,28 @@ def fallback(failures, folder):
                  names=(so, "does not permit tile state"), **how, SPARKC_ISA="amx")
     said = tool("sparkc-run", so, "--version", LD_PRELOAD=str(EMULATOR)).stdout.decode()
     failures.check("isa        amx: best of those compiled in" in said, "permitted: amx")
+    if real:
+        # What is compiled for this machine runs on it as it is, and is measured.
+        tool("sparkc", GOLDEN / "base", "-o", folder / "here.so", "--quiet",
+             "--mcpu=native", **how)
+        said = tool("sparkc-run", folder / "here.so", "--version", **how).stdout.decode()
+        failures.check("isa        avx512vnni: the only one compiled in" in said,
+                       "compiled where it is refused")
+    else:
+        how = {"LD_PRELOAD": str(EMULATOR)}
+    certified(failures, folder, "certified where tiles are refused",
+              "--isa=amx,avx512vnni", **how)
+    certified(failures, folder, "certified on avx2", "--isa=amx,avx2", SPARKC_ISA="avx2")
+
+
+def certified(failures, folder, what, *options, **how):
+    """The certificate's two builds run on the same code."""
+    text = folder / "certify"
+    text.write_text(" ".join(str(7 * i % 97) for i in range(1024)))
+    report = folder / "certified.json"
+    tool("sparkc", GOLDEN / "base", "-o", folder / "certified.so", "--quiet", *options,
+         "--prefill-block", 1, "--certify", text, "--report", report, **how)
+    failures.check(json.loads(report.read_text())["certificate"]["kl_mean"] > 0, what)
 
 
 #--- Old machines -------------------------------------------------------------

@@ -24,6 +24,7 @@
 #include "dialect/import/ImportError.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
+#include "runtime/Cpu.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
@@ -128,6 +129,10 @@ llvm::Error Compilation::importCheckpoint() {
                checkpoint->config().maxContext);
   graph.prefillGemm = options.prefillGemm;
   graph.activations = options.activations;
+  if (graph.activations.empty() && !options.calibrate.empty())
+    graph.activations = "int8:g32";
+  if (graph.activations == "int8")
+    graph.activations.clear();
   if (options.kv)
     graph.kv = *options.kv == "f32"  ? GraphOptions::KVType::F32
                : *options.kv == "q8" ? GraphOptions::KVType::Q8
@@ -390,7 +395,7 @@ llvm::Error Compilation::runStages() {
         }))
       return error;
   for (auto config : module->getOps<spark::ConfigOp>())
-    if (config.getActivations() && options.emit >= Stage::LLVM)
+    if (config.hasBF16Activations() && options.emit >= Stage::LLVM)
       if (llvm::Error error = resolveTargets(/*bf16=*/true))
         return error;
   if (stage < Stage::LLVM && options.emit >= Stage::LLVM)
@@ -594,6 +599,9 @@ llvm::Error Compilation::writeCertifiedModel() {
   reference.output = unquantized.object;
   reference.weights =
       StringRef(options.input).ends_with(".gguf") ? "f32" : "stored";
+  // It runs on what the build is measured on.
+  reference.mcpu = options.mcpu;
+  reference.isa = options.isa;
   reference.kv = options.kv;
   reference.context = options.context;
   reference.quiet = true;
@@ -639,6 +647,10 @@ llvm::Error Compilation::resolveTargets(bool bf16) {
     return llvm::Error::success();
   }
   auto resolved = resolveTarget(options.mcpu, bf16);
+  // What this machine has but its system does not permit would not run here.
+  if (resolved && resolved->isa == SPARKC_ISA_AMX &&
+      options.mcpu == "native" && !sparkc_cpu_permit_amx())
+    resolved = resolveTarget(options.mcpu, bf16, /*tiles=*/false);
   if (!resolved)
     return resolved.takeError();
   targets.push_back(std::move(*resolved));

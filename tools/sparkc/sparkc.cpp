@@ -174,14 +174,12 @@ static void declare(CLI::App &app, DriverOptions &options) {
                  "only. A prefill's logits then differ from decode's by "
                  "rounding. Default: kernels compiled in, with decode's bits")
       ->check(CLI::IsMember({"onednn"}));
-  app.add_option_function<std::string>(
-         "--activations",
-         [&options](const std::string &text) {
-           options.activations = text == "int8" ? "" : text;
-         },
-         "What the inputs of quantized matrices are rounded to: int8 (default), "
-         "in groups with a scale each, or bf16")
-      ->check(CLI::IsMember({"int8", "bf16"}));
+  app.add_option("--activations", options.activations,
+                 "What the inputs of quantized matrices are rounded to: int8 "
+                 "with a scale for each group, of weights (default) or, if it "
+                 "has fewer, of so many elements: int8:g32 (default with "
+                 "--calibrate), int8:g64; or bf16")
+      ->check(CLI::IsMember({"int8", "int8:g32", "int8:g64", "bf16"}));
   auto *cpu = app.add_option("--mcpu", options.mcpu,
                              "CPU to compile for: native (default), x86-64-v3, "
                              "znver4, sapphirerapids, ...");

@@ -129,8 +129,8 @@ TEST_F(IsaTest, WhatEachNeeds) {
 
 TEST_F(IsaTest, Names) {
   for (uint32_t i = SPARKC_ISA_AVX2; i <= SPARKC_ISA_AMX; ++i)
-    EXPECT_EQ(isaOfName(isaName(i)), i);
-  EXPECT_EQ(isaName(0), nullptr);
+    EXPECT_EQ(isaOfName(nameOfIsa(i)), i);
+  EXPECT_EQ(nameOfIsa(0), nullptr);
   EXPECT_EQ(isaOfName("AVX2"), 0u);
 }
 
