@@ -138,6 +138,7 @@ std::string sparkc::bench::reportJson(const Report &report) {
     Json row = {{"test", r.name},
                 {"threads", report.threads},
                 {"isa", report.info.isa},
+                {"isa_reason", report.info.isa_reason},
                 {"tokens_per_second", r.speed()},
                 {"stddev", r.speedDeviation()},
                 {"bytes_per_token", value(r.bytesPerToken)},
