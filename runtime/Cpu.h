@@ -33,7 +33,8 @@ enum sparkc_cpu_bits {
 SPARKC_API uint32_t sparkc_cpu_query(void);
 
 /// Asks the system for the use of AMX tile state in this process. Nonzero if
-/// granted. Asked only when an entry that needs AMX would be chosen.
+/// granted. Asked only when an entry that needs AMX would be chosen, and by
+/// sparkc before it compiles such code for its own machine.
 SPARKC_API int sparkc_cpu_permit_amx(void);
 }
 

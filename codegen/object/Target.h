@@ -54,8 +54,8 @@ struct TargetSpec {
 /// The target of `--mcpu`: "native" (the CPU and the features of this host, a
 /// hypervisor's mask included) or an LLVM CPU name. Fails for a name that LLVM
 /// does not know and for CPUs below x86-64-v3 (AVX2, FMA, F16C).
-/// `bf16`: code may use AVX512-BF16 where the CPU has it. Without `tiles` it does
-/// without AMX.
+/// `bf16`: code may use AVX512-BF16 where the CPU has it. Without `tiles` it
+/// does without AMX.
 llvm::Expected<TargetSpec>
 resolveTarget(llvm::StringRef mcpu, bool bf16 = false, bool tiles = true);
 

@@ -52,9 +52,9 @@ def Spark_ConfigOp : Spark_Op<"config"> {
     of one prefill call. `prefill_gemm`: whose products a prefill takes, those
     of a library that the host has ("onednn"); its own where there is none.
     `activations`: what the inputs of quantized matrices are rounded to: "bf16",
-    or "int8:g32" or "int8:g64", int8 in groups of at most so many elements. Where
-    there is none, int8 in groups as the weights have them. Where no matrix is
-    quantized, `spark-to-step` takes it away.
+    or "int8:g32" or "int8:g64", int8 in groups of at most so many elements.
+    Where there is none, int8 in groups as the weights have them. Where no
+    matrix is quantized, `spark-to-step` takes it away.
 
     ```mlir
     spark.config {vocab = 512 : i64, hidden = 128 : i64, ...}
@@ -73,8 +73,8 @@ def Spark_ConfigOp : Spark_Op<"config"> {
     std::string getSchemeInWords();
     /// Are the inputs of quantized matrices rounded to bf16?
     bool hasBF16Activations() { return getActivations() == "bf16"; }
-    /// The most elements that share a scale of an int8 activation; 0: as many as
-    /// in a group of weights.
+    /// The most elements that share a scale of an int8 activation; 0: as many
+    /// as in a group of weights.
     int64_t getActivationGroup() {
       return getActivations() == "int8:g32"   ? 32
              : getActivations() == "int8:g64" ? 64

@@ -119,8 +119,8 @@ typedef struct sparkc_ctx {
  * barrier; so the next entry may be called at once. Allocates nothing, makes
  * no syscall, calls nothing but ctx->wait and ctx->wake (and ctx->gemm, if its
  * features say so); saves MXCSR, computes under the default one, restores it.
- * Scratch lies on the thread's stack: 300 KB in a prefill (40 KB in a step) and
- * some times the widest activation in floats. Threads of 1 MB have enough.
+ * Scratch lies on the thread's stack: 300 KB in a prefill, 50 KB in a step, and
+ * a few times the widest activation in floats. 256 KB are not enough.
  */
 typedef void (*sparkc_entry_fn)(sparkc_ctx *ctx, uint32_t tid, uint32_t n);
 

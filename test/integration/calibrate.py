@@ -111,6 +111,12 @@ def check_same(failures, folder):
     tool("sparkc", model, "--emit=step", "-o", text, "--quiet", *options)
     failures.check("C4_32" in text.read_text() and (folder / "step.codes").exists(),
                    "the text of a stage names the file of codes")
+    failures.check('activations = "int8:g32"' in text.read_text(),
+                   "activations have groups of 32")
+    said = tool("sparkc-run", build(model, folder / "int8.so", *options, "--activations", "int8"),
+                "--version").stdout.decode()
+    failures.check("calibrated" in said and "activations" not in said,
+                   "or those of the weights, if asked for")
     again = build(text, folder / "again.so")
     failures.check(weights_of(again) == weights_of(two) and again.read_bytes() == two.read_bytes(),
                    "a compile that goes on from it gives the same model")

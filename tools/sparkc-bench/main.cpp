@@ -86,6 +86,7 @@ int main(int argc, char **argv) {
   app.footer(
       "-o json prints an array of objects:\n"
       "  test                tg128, pp512\n"
+      "  isa, isa_reason     which code runs, and why\n"
       "  tokens_per_second   median; stddev over the repetitions\n"
       "  bytes_per_token     packed weights and live keys and values, each "
       "once\n"

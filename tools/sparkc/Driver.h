@@ -29,7 +29,7 @@ struct DriverOptions {
   /// Most tokens of one prefill call; 0: 256, or the model's context.
   int64_t prefillBlock = 0;
   std::string prefillGemm; ///< "onednn"; empty: kernels of our own
-  /// int8, int8:g32, int8:g64, bf16; empty: int8:g32 with `calibrate`, else int8.
+  /// int8, int8:g32, int8:g64, bf16; empty: int8, with `calibrate` int8:g32.
   std::string activations;
   std::string mcpu = "native";
   std::string isa; ///< "auto" or a list: code for each; empty: for mcpu alone

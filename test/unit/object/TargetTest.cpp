@@ -78,6 +78,18 @@ TEST(Target, BF16WhereItIsAskedFor) {
     }
 }
 
+TEST(Target, WithoutTiles) {
+  auto with = resolveTarget("sapphirerapids");
+  auto without =
+      resolveTarget("sapphirerapids", /*bf16=*/false, /*tiles=*/false);
+  ASSERT_TRUE(bool(with)) << messageOf(with.takeError());
+  ASSERT_TRUE(bool(without)) << messageOf(without.takeError());
+  EXPECT_EQ(with->isa, uint32_t(SPARKC_ISA_AMX));
+  EXPECT_EQ(without->isa, uint32_t(SPARKC_ISA_AVX512VNNI));
+  EXPECT_NE(with->features.find("amx"), std::string::npos);
+  EXPECT_EQ(without->features.find("amx"), std::string::npos);
+}
+
 TEST(Target, Native) {
   __builtin_cpu_init();
   auto spec = resolveTarget("native");
