@@ -71,8 +71,12 @@ endif()
 if(SPARKC)
   set(model ${WORK}/spark-tiny.so)
   # The installed compiler, not the one in the build folder.
+  set(isa "")
+  if(DEFINED ENV{SPARKC_ISA})
+    set(isa --isa=$ENV{SPARKC_ISA})
+  endif()
   run(ignored ${prefix}/bin/sparkc ${CMAKE_CURRENT_LIST_DIR}/spark-tiny
-    -o ${model})
+    -o ${model} ${isa})
   same(${model} "Once upon a time" 24)
   # And what the installed sparkc-run prints goes on just so.
   run(text ${prefix}/bin/sparkc-run ${model} -p "Once upon a time" -n 24
