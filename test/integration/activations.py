@@ -18,7 +18,7 @@ import numpy as np
 
 import quantized
 from closed_object import disassemble
-from harness import (GOLDEN, SPARK_TINY, compile_model, cpu_flags, expect_error, has_flag,
+from harness import (AUTO, GOLDEN, SPARK_TINY, compile_model, cpu_flags, expect_error, has_flag,
                      read_safetensors, run_logits, run_parts, runs, to_dtype, to_float64,
                      tool)
 from isas import environment, mnemonics
@@ -103,13 +103,13 @@ def fat(failures, folder):
     deep = quantized.Model(folder, "deep-rows")
     so = deep.build("--isa=auto", "--weights", "q4:g128", "--activations", "int8:g32")
     found = {isa: run_logits(so, deep.tokens, deep.vocab, **environment(isa))
-             for isa in ("avx2", "avxvnni", "avx512vnni", "amx") if runs(isa)}
+             for isa in AUTO if runs(isa)}
     for isa, logits in found.items():
         failures.same_bits(logits, found["avx2"], f"int8:g32, {isa}: the bits of avx2")
     model = quantized.Model(folder, "small")
     so = model.build("--weights", "q4", *BF16, "--isa=auto", "--kv", "f32")
     want, nearest = quantized.expected(model.path, so.with_suffix(".weights"), model.tokens, bf16)
-    for isa in ("amx", "avx512vnni", "avxvnni", "avx2"):
+    for isa in AUTO:
         if isa == "amx" and "avx512_bf16" not in cpu_flags() or not runs(isa):
             continue
         how = environment(isa)

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import GOLDEN, ISA, SPARK_TINY, Failures, compile_model, tool
+from harness import AUTO, GOLDEN, ISA, SPARK_TINY, Failures, compile_model, tool
 
 EXPORT = "sparkc_model_descriptor"
 # Of sparkc_ctx; checked against the header by the self-test.
@@ -330,7 +330,7 @@ def main():
                 compile_model(model, so, *(["--isa", cpu] if cpu == "auto" else
                                            ["--mcpu", cpu] if cpu else []))
                 scheduled = scheduled_phases(model)
-                isas = ("amx", "avx512vnni", "avxvnni", "avx2") if cpu == "auto" else ()
+                isas = AUTO if cpu == "auto" else ()
                 if not cpu and ISA:  # the harness compiled for that
                     isas = (ISA,)
                 if isas:

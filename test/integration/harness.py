@@ -30,6 +30,9 @@ NEAR_TIE = 2e-4
 # out of the environment, since objects for one CPU may not have it.)
 ISA = os.environ.pop("SPARKC_ISA", None)
 
+# What --isa=auto compiles for, best first.
+AUTO = ("amx", "avx512vnni", "avxvnni", "avx2")
+
 # Options of builds whose weights alone are looked at: no code for blocks.
 WEIGHTS_ALONE = ("--quiet", "--prefill-block", 1)
 

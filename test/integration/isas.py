@@ -24,10 +24,9 @@ import numpy as np
 import quantized
 import random_models
 from closed_object import disassemble, run as run_llvm
-from harness import (BIN, GOLDEN, HERE, SPARK_TINY, Failures, compile_model, cpu_flags,
-                     expect_error, read_safetensors, run_logits, runs, tool)
+from harness import (AUTO, BIN, GOLDEN, HERE, SPARK_TINY, Failures, compile_model,
+                     cpu_flags, expect_error, read_safetensors, run_logits, runs, tool)
 
-AUTO = ("amx", "avx512vnni", "avxvnni", "avx2")
 EMULATOR = BIN.parent / "lib" / "amx-emulator.so"
 FULL = "--full" in sys.argv
 CODE_BYTES = 4_000_000
