@@ -14,9 +14,8 @@
 
 namespace sparkc {
 
-/// Sets of rows, at most; fewer where their factors, cols^3 each, would take
-/// more than kWork.
-static constexpr int64_t kSets = 1024, kWork = int64_t(1) << 39;
+/// There are fewer sets where their factors, cols^3 each, would take more.
+static constexpr int64_t kWork = int64_t(1) << 39;
 /// Rows, and tokens, at a time.
 static constexpr int64_t kRows = 4096, kTokens = 256;
 /// Tokens that are added to a set's moments at a time.
@@ -28,9 +27,9 @@ static constexpr float kOthers = 5;
 static constexpr float kLeast = 3e-4f;
 
 HeadMoments::HeadMoments(const DenseKernels &dense, const SourceMatrix &head,
-                         llvm::ArrayRef<int32_t> text)
+                         llvm::ArrayRef<int32_t> text, int64_t mostSets)
     : dense(dense), head(head), cols(head.cols) {
-  assign(text);
+  assign(text, mostSets);
 }
 
 void HeadMoments::forRows(
@@ -49,7 +48,7 @@ void HeadMoments::forRows(
   }
 }
 
-void HeadMoments::assign(llvm::ArrayRef<int32_t> text) {
+void HeadMoments::assign(llvm::ArrayRef<int32_t> text, int64_t mostSets) {
   std::vector<int64_t> count(head.rows), order(head.rows);
   for (int32_t token : text)
     ++count[token];
@@ -57,7 +56,7 @@ void HeadMoments::assign(llvm::ArrayRef<int32_t> text) {
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return count[a] > count[b]; });
   int64_t pivots = std::clamp<int64_t>(
-      std::min(kWork / (cols * cols * cols), head.rows / 4), 1, kSets);
+      std::min(kWork / (cols * cols * cols), head.rows / 4), 1, mostSets);
   while (pivots > 1 && count[order[pivots - 1]] == 0)
     --pivots;
   std::vector<float> mean(cols), pivot(pivots * cols);
@@ -109,7 +108,7 @@ void HeadMoments::add(const float *x, const float *y, int64_t n) {
 
 void HeadMoments::finish() {
   const int64_t count = int64_t(sets.size());
-  shares.assign(tokens * count, 0.0f);
+  std::vector<float> shares(tokens * count); // [tokens, sets]
   std::vector<float> highest(tokens, -INFINITY), total(tokens, 0.0f);
   forRows([&](int64_t first, int64_t n, const float *turned) {
     llvm::parallelFor(0, (tokens + kTokens - 1) / kTokens, [&](size_t piece) {
@@ -137,37 +136,35 @@ void HeadMoments::finish() {
       }
     });
   });
+  unquantized = {};
+  sharesOf.resize(count);
   for (int64_t t = 0; t < tokens; ++t)
     for (int64_t s = 0; s < count; ++s)
-      shares[t * count + s] /= total[t];
-  unquantized = {};
+      if (const float share = shares[t * count + s] / total[t]; share > kLeast)
+        sharesOf[s].push_back({int32_t(t), share});
 }
 
 Moments HeadMoments::momentsOf(size_t set) const {
   Moments own(cols, 0);
-  std::vector<float> weighted;
-  auto flush = [&] {
-    if (const int64_t n = int64_t(weighted.size()) / cols)
-      own.add(dense, weighted.data(), nullptr, nullptr, n);
-    weighted.clear();
-  };
-  for (int64_t t = 0; t < tokens; ++t) {
-    const float share = shares[t * int64_t(size()) + int64_t(set)];
-    if (!(share > kLeast))
-      continue;
-    const float root = std::sqrt(share);
-    for (int64_t c = 0; c < cols; ++c)
-      weighted.push_back(root * inputs[t * cols + c]);
-    if (int64_t(weighted.size()) >= kWeighted * cols)
-      flush();
+  llvm::ArrayRef<Share> left = sharesOf[set];
+  std::vector<float> weighted(std::min<size_t>(left.size(), kWeighted) * cols);
+  while (!left.empty()) {
+    const size_t n = std::min<size_t>(left.size(), kWeighted);
+    for (size_t i = 0; i < n; ++i) {
+      const float root = std::sqrt(left[i].share);
+      const float *x = &inputs[left[i].token * cols];
+      for (int64_t c = 0; c < cols; ++c)
+        weighted[i * cols + c] = root * x[c];
+    }
+    own.add(dense, weighted.data(), nullptr, nullptr, n);
+    left = left.drop_front(n);
   }
-  flush();
   own.finish();
   return own;
 }
 
-llvm::Expected<bool> HeadMoments::forSets(const std::vector<float> &second,
-                                          float damp, EachSet each) const {
+llvm::Expected<bool> HeadMoments::forSets(const Moments &all, float damp,
+                                          EachSet each) const {
   std::atomic<bool> singular{false}, failed{false};
   llvm::Error failure = llvm::Error::success();
   llvm::parallelFor(0, size(), [&](size_t s) {
@@ -175,7 +172,7 @@ llvm::Expected<bool> HeadMoments::forSets(const std::vector<float> &second,
       return;
     Moments own = momentsOf(s);
     for (int64_t i = 0; i < cols * cols; ++i)
-      own.second[i] += second[i] * (kOthers / float(tokens));
+      own.second[i] += all.second[i] * (kOthers / float(all.tokens));
     ErrorFactor factor;
     if (!ErrorFactor::of(dense, own.second, cols, damp, factor)) {
       singular = true;

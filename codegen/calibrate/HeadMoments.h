@@ -27,9 +27,12 @@ namespace sparkc {
 
 class HeadMoments {
 public:
+  /// Sets of rows, at most: for codes, and where grids are only compared.
+  static constexpr int64_t kSets = 1024, kSetsForMeasuring = 256;
+
   /// `head` [vocabulary, cols]; `text`: tokens, which say what is frequent.
   HeadMoments(const DenseKernels &dense, const SourceMatrix &head,
-              llvm::ArrayRef<int32_t> text);
+              llvm::ArrayRef<int32_t> text, int64_t mostSets = kSets);
 
   /// Adds inputs of the head, [n, cols]: x that it will meet, and y that
   /// the probabilities are of: the unquantized model's, or x where none is run.
@@ -44,13 +47,18 @@ public:
   using EachSet = llvm::function_ref<llvm::Error(
       size_t, llvm::ArrayRef<int64_t>, const ErrorFactor &)>;
   /// Calls `each` for every set, several at once from as many threads; a share
-  /// of all inputs' moments, `second`, is in each factor. False if one of them is
+  /// of all inputs' moments, `all`, is in each factor. False if one of them is
   /// singular; an error is that of the set that gave one first.
-  llvm::Expected<bool> forSets(const std::vector<float> &second, float damp,
-                               EachSet each) const;
+  llvm::Expected<bool> forSets(const Moments &all, float damp, EachSet each) const;
 
 private:
-  void assign(llvm::ArrayRef<int32_t> text);
+  /// A token, and a set's probability behind it.
+  struct Share {
+    int32_t token;
+    float share;
+  };
+
+  void assign(llvm::ArrayRef<int32_t> text, int64_t mostSets);
   /// The inputs' second moments, by a set's probabilities.
   Moments momentsOf(size_t set) const;
   /// Calls work(first row, rows, their weights transposed [cols, rows]).
@@ -64,7 +72,7 @@ private:
   std::vector<int32_t> setOf;     ///< of a row
   std::vector<float> inputs;      ///< x, [tokens, cols]
   std::vector<float> unquantized; ///< y, until finish
-  std::vector<float> shares;      ///< [tokens, sets]: probabilities
+  std::vector<std::vector<Share>> sharesOf; ///< of each set, token by token
 };
 
 } // namespace sparkc

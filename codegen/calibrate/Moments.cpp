@@ -13,20 +13,24 @@
 
 namespace sparkc {
 
-/// Columns and rows of a piece of work for one thread.
-static constexpr int64_t kPiece = 256;
+/// Columns and rows of a piece of work for one thread; less of a matrix that
+/// would be one piece.
+static constexpr int64_t kPiece = 256, kSmallPiece = 128;
 /// Columns of the triangular factors that are done one by one.
 static constexpr int64_t kPanel = 64;
 
-static int64_t pieces(int64_t n) { return (n + kPiece - 1) / kPiece; }
+static int64_t pieces(int64_t n, int64_t each = kPiece) {
+  return (n + each - 1) / each;
+}
 
 /// Calls work(row, rows, column, columns) for the pieces of a matrix.
 template <typename Work>
 static void forPieces(int64_t rows, int64_t cols, Work work) {
-  int64_t across = pieces(cols);
-  llvm::parallelFor(0, pieces(rows) * across, [&](size_t i) {
-    int64_t r = int64_t(i) / across * kPiece, c = int64_t(i) % across * kPiece;
-    work(r, std::min(kPiece, rows - r), c, std::min(kPiece, cols - c));
+  const int64_t each = std::max(rows, cols) > kPiece ? kPiece : kSmallPiece;
+  const int64_t across = pieces(cols, each);
+  llvm::parallelFor(0, pieces(rows, each) * across, [&](size_t i) {
+    int64_t r = int64_t(i) / across * each, c = int64_t(i) % across * each;
+    work(r, std::min(each, rows - r), c, std::min(each, cols - c));
   });
 }
 
@@ -41,8 +45,10 @@ void Moments::add(const DenseKernels &dense, const float *x, const float *y,
   if (y) {
     drift.resize(cols * cols);
     std::vector<float> gap(n * cols);
-    for (int64_t i = 0; i < n * cols; ++i)
-      gap[i] = y[i] - x[i];
+    llvm::parallelFor(0, n, [&](size_t t) {
+      for (int64_t i = int64_t(t) * cols; i < int64_t(t + 1) * cols; ++i)
+        gap[i] = y[i] - x[i];
+    });
     forPieces(cols, cols, [&](int64_t i, int64_t m, int64_t j, int64_t k) {
       dense.addTransposed(&drift[i * cols + j], cols, &gap[i], cols, x + j,
                           cols, m, k, n);
@@ -78,20 +84,22 @@ bool Moments::isFinite() const {
 /// a [n, n], n <= kPanel, leading dimension ld: its lower triangle becomes L
 /// with a = L L^T. False if it is not positive definite.
 static bool smallCholesky(float *a, int64_t ld, int64_t n) {
+  // left [j][i]: what columns before have left of a_ij.
+  double left[kPanel * kPanel], column[kPanel];
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t i = j; i < n; ++i)
+      left[j * kPanel + i] = a[i * ld + j];
   for (int64_t j = 0; j < n; ++j) {
-    double diagonal = a[j * ld + j];
-    for (int64_t k = 0; k < j; ++k)
-      diagonal -= double(a[j * ld + k]) * a[j * ld + k];
-    if (!(diagonal > 0))
+    const double *own = &left[j * kPanel];
+    if (!(own[j] > 0))
       return false;
-    float root = std::sqrt(diagonal);
+    const float root = std::sqrt(own[j]);
     a[j * ld + j] = root;
-    for (int64_t i = j + 1; i < n; ++i) {
-      double sum = a[i * ld + j];
-      for (int64_t k = 0; k < j; ++k)
-        sum -= double(a[i * ld + k]) * a[j * ld + k];
-      a[i * ld + j] = sum / root;
-    }
+    for (int64_t i = j + 1; i < n; ++i)
+      column[i] = a[i * ld + j] = own[i] / root;
+    for (int64_t k = j + 1; k < n; ++k)
+      for (int64_t i = k; i < n; ++i)
+        left[k * kPanel + i] -= column[i] * column[k];
   }
   return true;
 }
@@ -99,14 +107,15 @@ static bool smallCholesky(float *a, int64_t ld, int64_t n) {
 /// out [n, n] = the inverse of lower triangular l, zeros above it.
 static void smallInverse(const float *l, int64_t ld, int64_t n, float *out) {
   std::fill(out, out + n * n, 0.0f);
-  for (int64_t j = 0; j < n; ++j) {
-    out[j * n + j] = 1.0f / l[j * ld + j];
-    for (int64_t i = j + 1; i < n; ++i) {
-      double sum = 0;
-      for (int64_t k = j; k < i; ++k)
-        sum += double(l[i * ld + k]) * out[k * n + j];
-      out[i * n + j] = -sum / l[i * ld + i];
-    }
+  double sum[kPanel];
+  for (int64_t i = 0; i < n; ++i) {
+    std::fill(sum, sum + i, 0.0);
+    for (int64_t k = 0; k < i; ++k)
+      for (int64_t j = 0; j <= k; ++j)
+        sum[j] += double(l[i * ld + k]) * out[k * n + j];
+    for (int64_t j = 0; j < i; ++j)
+      out[i * n + j] = -sum[j] / l[i * ld + i];
+    out[i * n + i] = 1.0f / l[i * ld + i];
   }
 }
 

@@ -362,15 +362,16 @@ Rounded roundRows(const DenseKernels &dense, const float *aim, int64_t rows,
   out.codes.resize(rows * out.cols);
   out.scales.resize(rows * (out.cols / grid.group));
   out.zeros.resize(out.scales.size());
-  std::vector<ErrorFactor> blocks(out.cols / grid.group);
-  for (size_t g = 0; g < blocks.size(); ++g) {
+  // Sweeps move groups as a whole.
+  std::vector<ErrorFactor> blocks(options.sweeps ? out.cols / grid.group : 0);
+  llvm::parallelFor(0, blocks.size(), [&](size_t g) {
     const int64_t at = int64_t(g) * grid.group;
     std::vector<float> block(grid.group * grid.group);
     for (int64_t k = 0; k < grid.group; ++k)
       std::copy_n(&factor.damped[(at + k) * out.cols + at], grid.group,
                   &block[k * grid.group]);
     ErrorFactor::of(dense, block, grid.group, 1e-6f, blocks[g]);
-  }
+  });
   const int64_t each = rowsOfStrip(rows, factor.cols);
   int64_t strips = (rows + each - 1) / each;
   std::vector<double> before(strips), after(strips);

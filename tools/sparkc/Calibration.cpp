@@ -241,7 +241,7 @@ Calibration::collect(const StagedModel::Stage &stage, StringRef reader,
   const bool other = corrected || (head && !reference.empty());
   Moments moments(cols, residuals);
   const int64_t each = tokens.length;
-  const int64_t atOnce = std::max<int64_t>(1, kFloatsAtOnce / (each * cols));
+  const int64_t atOnce = std::max<int64_t>(1, kGatheredFloats / (each * cols));
   std::vector<float> x, y, r;
   for (int64_t w = 0; w < tokens.count(); w += atOnce) {
     const int64_t n = std::min(atOnce, tokens.count() - w);
@@ -386,7 +386,7 @@ llvm::Error Calibration::quantizeMatrix(StringRef name, const Moments &moments,
     return llvm::Error::success();
   };
   if (head) {
-    auto regular = head->forSets(moments.second, kCalibrationDamp, roundSet);
+    auto regular = head->forSets(moments, kCalibrationDamp, roundSet);
     if (!regular)
       return regular.takeError();
     if (!*regular)

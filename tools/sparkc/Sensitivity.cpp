@@ -37,6 +37,8 @@ static int64_t comparedRows(int64_t cols) {
   return cols > RoundingOptions::kManyColumns ? 128 : 512;
 }
 static constexpr int64_t kComparedOfSet = 16;
+/// Tokens of which the head's rows get moments of their own, about.
+static constexpr int64_t kHeadTokens = 16384;
 
 llvm::ArrayRef<const char *> sparkc::candidateGrids() { return kGrids; }
 
@@ -72,9 +74,13 @@ private:
   llvm::Error addUnits(const StagedModel::Layer &layer,
                        llvm::function_ref<std::string(StringRef)> pinned,
                        llvm::function_ref<StringRef(StringRef)> standard);
+  /// Rounds the layer's units; `others` go through it.
+  llvm::Error roundUnits(const StagedModel::Layer &layer,
+                         const PackedLayer &packed);
   /// Rounds the units that read what a stage prepares.
-  llvm::Error roundReaders(const StagedModel::Layer &layer, size_t stage,
-                           const PackedLayer &packed);
+  llvm::Error roundReaders(const StagedModel::Layer &layer,
+                           const StagedModel::Stage &stage, Moments &moments,
+                           const HeadMoments *head);
   llvm::Error roundUnit(size_t unit, const Moments &moments,
                         const ErrorFactor *factor, const HeadMoments *head);
   llvm::Error roundSet(llvm::ArrayRef<GridChoice> choices,
@@ -93,11 +99,11 @@ private:
   llvm::Error runHead(const StagedModel::Layer &head);
   llvm::Error probe(Unit &unit, PackedLayer &packed);
   /// Takes all windows of some streams through a layer's first `count` stages,
-  /// as many at once as there are threads, then calls `after(window, the number
-  /// of its streams, its own)`.
+  /// as many at once as there are threads. Calls `after(stage, window, the
+  /// number of its streams, its own)` behind each stage.
   void pass(const StagedModel::Layer &layer, const PackedLayer &packed,
             llvm::ArrayRef<Streams *> streams, size_t count,
-            llvm::function_ref<void(Window &, size_t, int64_t)> after);
+            llvm::function_ref<void(size_t, Window &, size_t, int64_t)> after);
   /// Takes them through all.
   void pass(const StagedModel::Layer &layer, const PackedLayer &packed,
             llvm::ArrayRef<Streams *> streams);
@@ -107,6 +113,7 @@ private:
                            const PackedLayer &packed,
                            llvm::ArrayRef<Streams *> streams);
   void load(Window &window, const Streams &streams, int64_t w);
+  void store(Window &window, Streams &streams, int64_t w);
   std::vector<Streams *> allProbes() {
     std::vector<Streams *> all;
     for (Streams &streams : probes)
@@ -269,7 +276,7 @@ llvm::Error Measurement::roundUnit(size_t number, const Moments &moments,
                       unit.values[i], lost[set]);
     };
     if (head) {
-      auto all = head->forSets(moments.second, kCalibrationDamp, each);
+      auto all = head->forSets(moments, kCalibrationDamp, each);
       if (!all)
         return all.takeError();
       regular = *all;
@@ -358,10 +365,17 @@ void Measurement::load(Window &window, const Streams &streams, int64_t w) {
                 model.residual(window, t));
 }
 
-void Measurement::pass(const StagedModel::Layer &layer,
-                       const PackedLayer &packed,
-                       llvm::ArrayRef<Streams *> streams, size_t count,
-                       llvm::function_ref<void(Window &, size_t, int64_t)> after) {
+void Measurement::store(Window &window, Streams &streams, int64_t w) {
+  const int64_t hidden = model.hidden();
+  for (int64_t t = 0; t < tokens.length; ++t)
+    std::copy_n(model.residual(window, t), hidden,
+                &streams[(w * tokens.length + t) * hidden]);
+}
+
+void Measurement::pass(
+    const StagedModel::Layer &layer, const PackedLayer &packed,
+    llvm::ArrayRef<Streams *> streams, size_t count,
+    llvm::function_ref<void(size_t, Window &, size_t, int64_t)> after) {
   std::vector<std::pair<size_t, int64_t>> all;
   for (auto [n, some] : llvm::enumerate(streams))
     for (int64_t w = 0; w < windowsOf(*some); ++w)
@@ -375,53 +389,88 @@ void Measurement::pass(const StagedModel::Layer &layer,
     }
     // Not the rope tables, which all have.
     const bool head = &layer == &model.layers().back();
-    for (const StagedModel::Stage &stage :
-         llvm::ArrayRef(*layer.stages).take_front(count).drop_front(head))
-      model.run(stage, packed, batch);
-    for (auto [window, at] : llvm::zip(batch, left))
-      after(window, at.first, at.second);
+    for (size_t stage = head; stage < count; ++stage) {
+      model.run((*layer.stages)[stage], packed, batch);
+      for (auto [window, at] : llvm::zip(batch, left))
+        after(stage, window, at.first, at.second);
+    }
   }
 }
 
 void Measurement::pass(const StagedModel::Layer &layer,
                        const PackedLayer &packed,
                        llvm::ArrayRef<Streams *> streams) {
-  const int64_t hidden = model.hidden();
-  pass(layer, packed, streams, layer.stages->size(),
-       [&](Window &window, size_t n, int64_t w) {
-         for (int64_t t = 0; t < tokens.length; ++t)
-           std::copy_n(model.residual(window, t), hidden,
-                       &(*streams[n])[(w * tokens.length + t) * hidden]);
+  const size_t count = layer.stages->size();
+  pass(layer, packed, streams, count,
+       [&](size_t stage, Window &window, size_t n, int64_t w) {
+         if (stage + 1 == count)
+           store(window, *streams[n], w);
        });
 }
 
-llvm::Error Measurement::roundReaders(const StagedModel::Layer &layer,
-                                      size_t stage, const PackedLayer &packed) {
-  const StagedModel::Tap &tap = *(*layer.stages)[stage].tap;
-  const std::vector<std::string> &readers = (*layer.stages)[stage].readers;
-  auto isReader = [&](const Unit &unit) {
-    step::PackOp pack = unit.pack;
-    StringRef name = cast<FlatSymbolRefAttr>(pack.getWeights()[0]).getValue();
-    return unit.layer == &layer &&
-           llvm::is_contained(readers, name.substr(name.rfind('.') + 1));
-  };
-  Moments moments(tap.cols, 0);
-  std::vector<float> x(tokens.length * tap.cols);
+llvm::Error Measurement::roundUnits(const StagedModel::Layer &layer,
+                                    const PackedLayer &packed) {
+  const std::vector<StagedModel::Stage> &stages = *layer.stages;
+  // Of the head, nobody wants logits.
+  const bool head = &layer == &model.layers().back();
   std::vector<SourceMatrix> matrix;
   std::optional<HeadMoments> rows;
-  if (&layer == &model.layers().back()) {
+  if (head) {
     auto sources = model.sourcesOf(units.back().pack);
     if (!sources)
       return sources.takeError();
     matrix = std::move(*sources);
-    rows.emplace(*dense, matrix.front(), tokens.tokens);
+    rows.emplace(*dense, matrix.front(), tokens.tokens,
+                 HeadMoments::kSetsForMeasuring);
   }
-  pass(layer, packed, &others, stage + 1, [&](Window &window, size_t, int64_t) {
-    model.read(tap, window, x.data());
-    moments.add(*dense, x.data(), nullptr, nullptr, tokens.length);
-    if (rows)
-      rows->add(x.data(), x.data(), tokens.length);
-  });
+  std::vector<std::optional<Moments>> moments(stages.size());
+  size_t count = 0;
+  for (auto [i, stage] : llvm::enumerate(stages))
+    if (stage.tap) {
+      moments[i].emplace(stage.tap->cols, 0);
+      count = i + 1;
+    }
+  if (!head)
+    count = stages.size();
+  std::vector<float> x;
+  const int64_t stride =
+      std::max<int64_t>(1, windowsOf(others) * tokens.length / kHeadTokens);
+  pass(layer, packed, &others, count,
+       [&](size_t i, Window &window, size_t, int64_t w) {
+         if (!head && i + 1 == count)
+           store(window, others, w);
+         if (!moments[i])
+           return;
+         x.resize(tokens.length * moments[i]->cols);
+         model.read(*stages[i].tap, window, x.data());
+         moments[i]->add(*dense, x.data(), nullptr, nullptr, tokens.length);
+         for (int64_t t = 0; rows && t < tokens.length; t += stride) {
+           const float *own = &x[t * moments[i]->cols];
+           rows->add(own, own, 1);
+         }
+       });
+  if (rows)
+    rows->finish();
+  for (auto [i, stage] : llvm::enumerate(stages))
+    if (moments[i]) {
+      if (llvm::Error error =
+              roundReaders(layer, stage, *moments[i], rows ? &*rows : nullptr))
+        return error;
+      moments[i].reset();
+    }
+  return llvm::Error::success();
+}
+
+llvm::Error Measurement::roundReaders(const StagedModel::Layer &layer,
+                                      const StagedModel::Stage &stage,
+                                      Moments &moments,
+                                      const HeadMoments *head) {
+  auto isReader = [&](const Unit &unit) {
+    step::PackOp pack = unit.pack;
+    StringRef name = cast<FlatSymbolRefAttr>(pack.getWeights()[0]).getValue();
+    return unit.layer == &layer &&
+           llvm::is_contained(stage.readers, name.substr(name.rfind('.') + 1));
+  };
   moments.finish();
   if (!moments.isFinite()) {
     auto reader = llvm::find_if(units, isReader);
@@ -429,8 +478,6 @@ llvm::Error Measurement::roundReaders(const StagedModel::Layer &layer,
         result.units[reader - units.begin()].weights.front() +
         ": the text gives activations that are no finite numbers at its input");
   }
-  if (rows)
-    rows->finish();
   ErrorFactor factor;
   const bool regular = ErrorFactor::of(*dense, moments.second, moments.cols,
                                        kCalibrationDamp, factor);
@@ -438,8 +485,7 @@ llvm::Error Measurement::roundReaders(const StagedModel::Layer &layer,
     if (!isReader(unit))
       continue;
     if (llvm::Error error =
-            roundUnit(number, moments, regular ? &factor : nullptr,
-                      rows ? &*rows : nullptr))
+            roundUnit(number, moments, regular ? &factor : nullptr, head))
       return error;
   }
   return llvm::Error::success();
@@ -458,8 +504,11 @@ std::vector<double> Measurement::klOf(const StagedModel::Layer &head,
     logits[i].resize(tokens.length * vocab);
     pool[i].ctx.logits = logits[i].data();
   }
-  pass(head, packed, streams, head.stages->size(),
-       [&](Window &window, size_t n, int64_t w) {
+  const size_t count = head.stages->size();
+  pass(head, packed, streams, count,
+       [&](size_t stage, Window &window, size_t n, int64_t w) {
+         if (stage + 1 != count)
+           return;
          float *own = window.ctx.logits + (tokens.length - half) * vocab;
          float *other = &expected[w * half * vocab];
          if (first)
@@ -501,10 +550,8 @@ llvm::Error Measurement::runLayer(const StagedModel::Layer &layer) {
   if (!packed)
     return packed.takeError();
   pass(layer, *packed, allProbes());
-  for (size_t stage = 0; stage < layer.stages->size(); ++stage)
-    if ((*layer.stages)[stage].tap)
-      if (llvm::Error error = roundReaders(layer, stage, *packed))
-        return error;
+  if (llvm::Error error = roundUnits(layer, *packed))
+    return error;
   for (Unit &unit : units) {
     if (unit.layer != &layer)
       continue;
@@ -515,7 +562,7 @@ llvm::Error Measurement::runLayer(const StagedModel::Layer &layer) {
     if (llvm::Error error = model.packOwn(unit.pack, layer, *packed))
       return error;
   }
-  pass(layer, *packed, {&reference, &others});
+  pass(layer, *packed, &reference);
   return llvm::Error::success();
 }
 
@@ -523,10 +570,8 @@ llvm::Error Measurement::runHead(const StagedModel::Layer &head) {
   auto packed = model.pack(head);
   if (!packed)
     return packed.takeError();
-  for (size_t stage = 0; stage < head.stages->size(); ++stage)
-    if ((*head.stages)[stage].tap)
-      if (llvm::Error error = roundReaders(head, stage, *packed))
-        return error;
+  if (llvm::Error error = roundUnits(head, *packed))
+    return error;
   klOf(head, *packed, &reference);
   std::vector<double> kl = klOf(head, *packed, allProbes());
   if (llvm::Error error = probe(units.back(), *packed))

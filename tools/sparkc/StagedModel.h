@@ -52,8 +52,8 @@ struct PackedLayer {
   const uint8_t *pointer() const { return bytes.get() - base; }
 };
 
-/// Floats of gathered activations, and of a matrix's rows, at a time: 64 MB.
-inline constexpr int64_t kFloatsAtOnce = 16 << 20;
+/// Floats of gathered activations, and of a matrix's rows, at a time.
+inline constexpr int64_t kGatheredFloats = 4 << 20, kFloatsAtOnce = 16 << 20;
 inline int64_t rowsAtOnce(int64_t cols) {
   return std::max<int64_t>(64, kFloatsAtOnce / cols / 64 * 64);
 }

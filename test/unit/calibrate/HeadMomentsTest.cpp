@@ -62,7 +62,7 @@ TEST(HeadMoments, AreThoseOfTheContextsOfASet) {
   std::mutex mutex;
   int sets = 0;
   auto regular = own.forSets(
-      head.moments.second, 0.01f,
+      head.moments, 0.01f,
       [&](size_t set, llvm::ArrayRef<int64_t> rows, const ErrorFactor &factor) {
         std::lock_guard<std::mutex> lock(mutex);
         EXPECT_LT(set, own.size());
@@ -110,7 +110,7 @@ TEST(HeadMoments, AlikeRowsShareASet) {
   own.add(head.x.data(), head.x.data(), 50);
   own.finish();
   auto regular = own.forSets(
-      head.moments.second, 0.01f,
+      head.moments, 0.01f,
       [&](size_t, llvm::ArrayRef<int64_t> rows, const ErrorFactor &) {
         for (int64_t v : rows)
           if (v < 16) {
@@ -123,11 +123,13 @@ TEST(HeadMoments, AlikeRowsShareASet) {
 
 TEST(HeadMoments, ZerosAreSingular) {
   Head head(16, 8, 20);
-  std::vector<float> zeros(20 * 8), second(64);
+  std::vector<float> zeros(20 * 8);
+  Moments none(8, 0);
+  none.tokens = 20;
   HeadMoments own(dense(), head.source, head.text);
   own.add(zeros.data(), zeros.data(), 20);
   own.finish();
-  auto regular = own.forSets(second, 0.01f,
+  auto regular = own.forSets(none, 0.01f,
                              [&](size_t, llvm::ArrayRef<int64_t>,
                                  const ErrorFactor &) {
                                ADD_FAILURE();
@@ -143,7 +145,7 @@ TEST(HeadMoments, GivesAnError) {
   own.add(head.x.data(), head.x.data(), 300);
   own.finish();
   auto regular = own.forSets(
-      head.moments.second, 0.01f,
+      head.moments, 0.01f,
       [&](size_t set, llvm::ArrayRef<int64_t>, const ErrorFactor &) {
         return llvm::createStringError("set " + std::to_string(set));
       });
