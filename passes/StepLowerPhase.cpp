@@ -11,6 +11,7 @@
 #include "passes/StepLowering.h"
 #include "sparkc_abi.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace sparkc;
@@ -290,18 +291,41 @@ LogicalResult StepLowering::lowerPhaseOp(Emitter &e, Operation &op) {
       });
 }
 
-/// Has LLVM neither unroll the loop nor hoist loads out of it.
-static void keepRolled(scf::ForOp loop) {
-  MLIRContext *context = loop.getContext();
-  BoolAttr yes = BoolAttr::get(context, true);
-  auto unroll = LLVM::LoopUnrollAttr::get(context, /*disable=*/yes, {}, {}, {},
-                                          {}, {}, {});
-  auto licm = LLVM::LoopLICMAttr::get(context, /*disable=*/yes,
-                                      /*versioningDisable=*/yes);
-  loop->setAttr("llvm.loop_annotation",
-                LLVM::LoopAnnotationAttr::get(context, {}, {}, {}, unroll, {},
-                                              licm, {}, {}, {}, {}, {}, {}, {},
-                                              {}, {}));
+/// The function of a tile kernel for one shape and `count` tiles side by side:
+/// (tiles..., x) to the accumulators of each. All that read such tiles share it:
+/// what a hardware prefetcher has learnt of its instructions holds from phase to
+/// phase.
+LLVM::LLVMFuncOp StepLowering::tileFunction(step::TilesOp tiles,
+                                            const TileKernel &kernel,
+                                            int64_t count) {
+  const int64_t cols = tiles.getCols(), group = tiles.getGroup(),
+                ahead = tiles.getAhead().value_or(0);
+  auto qvec = dyn_cast<step::QVecType>(tiles.getActivation().getType());
+  const int64_t xGroup = qvec ? qvec.getGroup() : 0;
+  std::string name = llvm::formatv("{0}.{1}.{2}.{3}.{4}{5}.{6}", kernel.name,
+                                   cols, group, xGroup, ahead,
+                                   tiles.getOnce() ? "once" : "", count);
+  if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+    return known;
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Type> results(count, VectorType::get(kLanes, b.getF32Type()));
+  auto result = LLVM::LLVMStructType::getLiteral(b.getContext(), results);
+  LLVM::LLVMFuncOp function =
+      makeFunction(name, SmallVector<Type>(count + 1, ptr()), tiles.getLoc(),
+                   result);
+  Block &block = function.getBody().front();
+  b.setInsertionPointToStart(&block);
+  Emitter e(b, tiles.getLoc());
+  e.sanitizeThread = sanitizeThread;
+  SmallVector<Value> args(block.getArguments());
+  SmallVector<Value> sums = kernel.build(
+      e, TileOperands{ArrayRef(args).drop_back(), args.back(), cols, group,
+                      xGroup, ahead, tiles.getOnce()});
+  Value all = LLVM::UndefOp::create(b, e.loc, result);
+  for (auto [i, sum] : llvm::enumerate(sums))
+    all = LLVM::InsertValueOp::create(b, e.loc, all, sum, i);
+  LLVM::ReturnOp::create(b, e.loc, all);
+  return function;
 }
 
 LogicalResult StepLowering::lowerTiles(Emitter &e, step::TilesOp tiles,
@@ -323,37 +347,24 @@ LogicalResult StepLowering::lowerTiles(Emitter &e, step::TilesOp tiles,
   Value lo = firstUnit(loByte), hi = firstUnit(hiByte);
   Value base = e.at(e.weights, int64_t(tiles.getOffset()));
   Value activation = map.lookup(tiles.getActivation());
-  auto qvec = dyn_cast<step::QVecType>(type);
-  int64_t xGroup = qvec ? qvec.getGroup() : 0;
   int64_t perUnit = tiles.getPaired() ? 2 : 1;
   Block &body = tiles.getBody().front();
   bool ok = true;
   // Some units side by side, then the epilogue of each.
   auto emitUnits = [&](ArrayRef<Value> together) {
     const int64_t n = together.size();
-    auto dots = [&](Value i) {
-      SmallVector<Value> addresses;
+    LLVM::LLVMFuncOp function = tileFunction(tiles, *kernel, n);
+    SmallVector<Value> sums;
+    for (int64_t i = 0; i < perUnit; ++i) {
+      SmallVector<Value> operands;
       for (Value unit : together)
-        addresses.push_back(e.at(
-            base, e.add(e.mulC(unit, bytes), e.mulC(i, bytes / perUnit))));
-      return kernel->build(
-          e, TileOperands{addresses, activation, int64_t(tiles.getCols()),
-                          int64_t(tiles.getGroup()), xGroup,
-                          int64_t(tiles.getAhead().value_or(0)),
-                          tiles.getOnce()});
-    };
-    // Both tiles of a pair by the same instructions: hardware prefetchers learn
-    // what each of these reads, and would lose track every other tile.
-    SmallVector<Value> sums(perUnit * n, e.zero16());
-    if (perUnit == 1) {
-      sums = dots(e.c(0));
-    } else {
-      sums = e.reduce(e.c(0), e.c(2), 1, sums, [&](Value i, ValueRange before) {
-        SmallVector<Value> next(before.drop_front(n));
-        next.append(dots(i));
-        return next;
-      });
-      keepRolled(sums.front().getDefiningOp<scf::ForOp>());
+        operands.push_back(
+            e.at(base, e.addC(e.mulC(unit, bytes), i * bytes / perUnit)));
+      operands.push_back(activation);
+      Value all =
+          LLVM::CallOp::create(b, e.loc, function, operands).getResult();
+      for (int64_t at = 0; at < n; ++at)
+        sums.push_back(LLVM::ExtractValueOp::create(b, e.loc, all, at));
     }
     for (auto [at, unit] : llvm::enumerate(together)) {
       for (int64_t i = 0; i < perUnit; ++i)

@@ -77,11 +77,11 @@ private:
 } // namespace
 
 LLVM::LLVMFuncOp StepLowering::makeFunction(StringRef name, ArrayRef<Type> args,
-                                            Location loc) {
+                                            Location loc, Type result) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(module.getBody());
   auto type = LLVM::LLVMFunctionType::get(
-      LLVM::LLVMVoidType::get(b.getContext()), args);
+      result ? result : LLVM::LLVMVoidType::get(b.getContext()), args);
   auto function =
       LLVM::LLVMFuncOp::create(b, loc, name, type, LLVM::Linkage::Internal);
   function.setNoInline(true);

@@ -41,7 +41,8 @@ private:
   mlir::Type ptr() { return mlir::LLVM::LLVMPointerType::get(b.getContext()); }
   mlir::LLVM::LLVMFuncOp makeFunction(llvm::StringRef name,
                                       llvm::ArrayRef<mlir::Type> args,
-                                      mlir::Location loc);
+                                      mlir::Location loc,
+                                      mlir::Type result = {});
   /// An emitter at the start of a function (ctx, tid, n, weights, kv, ...).
   Emitter open(mlir::LLVM::LLVMFuncOp function);
   llvm::LogicalResult lowerFunc(step::FuncOp func, llvm::StringRef scheduled,
@@ -64,6 +65,8 @@ private:
   llvm::LogicalResult lowerTiles(Emitter &e, step::TilesOp tiles,
                                  int64_t firstByte, mlir::Value loByte,
                                  mlir::Value hiByte);
+  mlir::LLVM::LLVMFuncOp tileFunction(step::TilesOp tiles,
+                                      const TileKernel &kernel, int64_t count);
   llvm::LogicalResult lowerEpilogueOp(Emitter &e, mlir::Operation &op);
   llvm::LogicalResult lowerTokensOp(Emitter &e, step::TokensOp tokens);
 

@@ -58,14 +58,6 @@ sparkc::translateToLLVMIR(mlir::ModuleOp op, LLVMContext &context,
   mlir::registerLLVMDialectTranslation(registry);
   op.getContext()->appendDialectRegistry(registry);
 
-  // What scf.for hands down to the branch of its latch, LLVM's translation
-  // looks for under the branch's own name.
-  op.walk([](mlir::LLVM::BrOp branch) {
-    if (auto annotation = branch->getAttrOfType<mlir::LLVM::LoopAnnotationAttr>(
-            mlir::LLVM::LoopAnnotationAttr::name))
-      branch.setLoopAnnotationAttr(annotation);
-  });
-
   std::string diagnostics;
   std::unique_ptr<Module> module;
   {

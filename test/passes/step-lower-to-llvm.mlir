@@ -66,14 +66,13 @@ step.func @layer {
     // CHECK:       %[[TILES:.*]] = llvm.getelementptr inbounds %[[W]][64]
     // CHECK:       scf.for %[[UNIT:.*]] = %{{.*}} to
     // Both tiles of the pair by the same code.
-    // CHECK:         %[[SUMS:.*]]:2 = scf.for %[[I:.*]] = %{{.*}} iter_args(%{{.*}} = %{{.*}}, %[[LAST:.*]] = %{{.*}})
-    // CHECK:           %[[OFFSET:.*]] = arith.muli %[[I]], %{{.*}} : i64
-    // CHECK:           llvm.getelementptr inbounds %[[TILES]]
-    // CHECK-COUNT-16:  math.fma
-    // CHECK:           scf.yield %[[LAST]], %{{.*}} : vector<16xf32>, vector<16xf32>
+    // CHECK:         %[[A:.*]] = llvm.call @dot_f32.16.0.0.0.1(%{{.*}}, %[[X]])
+    // CHECK-NEXT:    %[[SUMS:.*]] = llvm.extractvalue %[[A]][0]
+    // CHECK:         llvm.call @dot_f32.16.0.0.0.1(%{{.*}}, %[[X]])
+    // CHECK-NEXT:    llvm.extractvalue
     // The angles of the unit's lanes, then the turn.
     // CHECK:         llvm.getelementptr inbounds %[[ROPE]]
-    // CHECK:         arith.mulf %[[SUMS]]#0
+    // CHECK:         arith.mulf %[[SUMS]]
     // CHECK:         %[[ARENA2:.*]] = llvm.load %[[FIELD]] {{.*}} -> !llvm.ptr
     // CHECK:         llvm.getelementptr inbounds %[[ARENA2]][1024]
     // CHECK:         llvm.store {{.*}} : vector<16xf32>, !llvm.ptr
@@ -85,7 +84,7 @@ step.func @layer {
     } : !step.vec<16>
     // CHECK:       llvm.getelementptr inbounds %[[W]][2112]
     // CHECK:       scf.for
-    // CHECK-COUNT-16: math.fma
+    // CHECK:         llvm.call @dot_f32.16.0.0.0.1(%{{.*}}, %[[X]])
     // Three lanes of the last tile are rows.
     // CHECK:         llvm.intr.masked.store
     step.tiles %x at 2176 layout "tile16_f32" cols 16 group 0 units 1
@@ -94,6 +93,12 @@ step.func @layer {
       step.store %a, @y[%j] lanes <heads = 1, width = 3, stride = 3>
     } : !step.vec<16>
   }
+  // The kernel of all three tiles.
+  // CHECK-LABEL: llvm.func internal @dot_f32.16.0.0.0.1(
+  // CHECK-SAME:    %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr) -> !llvm.struct<(vector<16xf32>)> attributes {no_inline
+  // CHECK-COUNT-16: math.fma
+  // CHECK:         %[[ALL:.*]] = llvm.insertvalue
+  // CHECK-NEXT:    llvm.return %[[ALL]]
   step.barrier prefetch 4096 bytes 640
   // A second phase of one name gets a name of its own.
   // CHECK-LABEL: llvm.func internal @layer.linearx(
