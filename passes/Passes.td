@@ -339,9 +339,9 @@ def SparkToStep : Pass<"spark-to-step", "::mlir::ModuleOp"> {
 def StepLowerToLLVM : Pass<"step-lower-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Emits functions for the schedule";
   let description = [{
-    Every `step.func`, every phase and the barrier become LLVM functions, made
-    of LLVM, arith, math, vector and scf ops by the builders of
-    codegen/microkernels. The config, the weights, the packs and the descriptor
+    Every `step.func`, every phase, every kernel at a shape and the barrier become
+    LLVM functions, made of LLVM, arith, math, vector and scf ops by the builders
+    of codegen/microkernels. The config, the weights, the packs and the descriptor
     stay: they say what to pack and what the object's descriptor holds.
   }];
   let options = [

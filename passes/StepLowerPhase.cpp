@@ -321,7 +321,7 @@ LLVM::LLVMFuncOp StepLowering::tileFunction(step::TilesOp tiles,
   SmallVector<Value> sums = kernel.build(
       e, TileOperands{ArrayRef(args).drop_back(), args.back(), cols, group,
                       xGroup, ahead, tiles.getOnce()});
-  Value all = LLVM::UndefOp::create(b, e.loc, result);
+  Value all = LLVM::PoisonOp::create(b, e.loc, result);
   for (auto [i, sum] : llvm::enumerate(sums))
     all = LLVM::InsertValueOp::create(b, e.loc, all, sum, i);
   LLVM::ReturnOp::create(b, e.loc, all);
