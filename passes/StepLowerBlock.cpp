@@ -41,11 +41,12 @@ LLVM::LLVMFuncOp StepLowering::blockFunction(step::TilesOp tiles,
   std::string name =
       llvm::formatv("{0}.{1}.{2}.{3}", kernel.name, int64_t(tiles.getCols()),
                     int64_t(tiles.getGroup()), xGroup);
-  if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
-    return known;
+  LLVM::LLVMFuncOp &function = kernels[name];
+  if (function)
+    return function;
   OpBuilder::InsertionGuard guard(b);
   Type i64 = b.getI64Type();
-  LLVM::LLVMFuncOp function = makeFunction(
+  function = makeFunction(
       name, {ptr(), i64, i64, ptr(), i64, ptr(), i64, ptr()}, tiles.getLoc());
   Emitter e = open(function);
   Block &block = function.getBody().front();

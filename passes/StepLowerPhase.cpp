@@ -305,14 +305,14 @@ LLVM::LLVMFuncOp StepLowering::tileFunction(step::TilesOp tiles,
   std::string name = llvm::formatv("{0}.{1}.{2}.{3}.{4}{5}.{6}", kernel.name,
                                    cols, group, xGroup, ahead,
                                    tiles.getOnce() ? "once" : "", count);
-  if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
-    return known;
+  LLVM::LLVMFuncOp &function = kernels[name];
+  if (function)
+    return function;
   OpBuilder::InsertionGuard guard(b);
   SmallVector<Type> results(count, VectorType::get(kLanes, b.getF32Type()));
   auto result = LLVM::LLVMStructType::getLiteral(b.getContext(), results);
-  LLVM::LLVMFuncOp function =
-      makeFunction(name, SmallVector<Type>(count + 1, ptr()), tiles.getLoc(),
-                   result);
+  function = makeFunction(name, SmallVector<Type>(count + 1, ptr()),
+                          tiles.getLoc(), result);
   Block &block = function.getBody().front();
   b.setInsertionPointToStart(&block);
   Emitter e(b, tiles.getLoc());

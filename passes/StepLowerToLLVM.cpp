@@ -82,8 +82,11 @@ LLVM::LLVMFuncOp StepLowering::makeFunction(StringRef name, ArrayRef<Type> args,
   b.setInsertionPointToEnd(module.getBody());
   auto type = LLVM::LLVMFunctionType::get(
       result ? result : LLVM::LLVMVoidType::get(b.getContext()), args);
+  std::string unique = name.str();
+  while (module.lookupSymbol(unique))
+    unique += "x";
   auto function =
-      LLVM::LLVMFuncOp::create(b, loc, name, type, LLVM::Linkage::Internal);
+      LLVM::LLVMFuncOp::create(b, loc, unique, type, LLVM::Linkage::Internal);
   function.setNoInline(true);
   // The only indirect branches are the calls of ctx->wait, wake and gemm.
   Attribute noTables = b.getStrArrayAttr({"no-jump-tables", "true"});
@@ -261,24 +264,21 @@ FailureOr<Outlined> StepLowering::outline(step::PhaseOp phase, StringRef name) {
         captured.insert(operand);
   });
   result.captured = captured.takeVector();
-  std::string unique = name.str();
-  while (module.lookupSymbol(unique))
-    unique += "x";
+  Type i64 = b.getI64Type();
+  SmallVector<Type> types{ptr(), i64, i64, ptr(), ptr()};
+  types.append(result.captured.size(), ptr());
+  result.function = makeFunction(name, types, phase.getLoc());
   result.index = phases.size();
   result.weights = rebaseWeights(phase);
   int64_t bytes = 0;
   for (auto stream : phase.getBody().getOps<step::StreamOp>())
     bytes += stream.getBytes();
   phases.push_back(b.getDictionaryAttr(
-      {b.getNamedAttr("name", b.getStringAttr(unique)),
+      {b.getNamedAttr("name", result.function.getSymNameAttr()),
        b.getNamedAttr("kind", b.getI64IntegerAttr(int64_t(phase.getKind()))),
        b.getNamedAttr("bytes", b.getI64IntegerAttr(bytes))}));
 
   LLVM::LLVMFuncOp shared = sharedFunction(phase, result.captured.size());
-  Type i64 = b.getI64Type();
-  SmallVector<Type> types{ptr(), i64, i64, ptr(), ptr()};
-  types.append(result.captured.size(), ptr());
-  result.function = makeFunction(unique, types, phase.getLoc());
   OpBuilder::InsertionGuard guard(b);
   if (shared) {
     // A jump there: every phase has a symbol.
@@ -310,6 +310,7 @@ LogicalResult StepLowering::lowerFunc(step::FuncOp func, StringRef scheduled,
   if (func.getEntry())
     args = {ptr(), b.getI32Type(), b.getI32Type()};
   LLVM::LLVMFuncOp function = makeFunction(name, args, func.getLoc());
+  lowered[scheduled.str() + (profile ? ".profile" : "")] = function;
   Emitter e = open(function);
   Block &block = function.getBody().front();
   map.clear();
@@ -364,7 +365,7 @@ LogicalResult StepLowering::lowerFunc(step::FuncOp func, StringRef scheduled,
       if (profile)
         events.resumed();
     } else if (auto call = dyn_cast<step::CallOp>(op)) {
-      auto callee = module.lookupSymbol<LLVM::LLVMFuncOp>(
+      LLVM::LLVMFuncOp callee = lowered.lookup(
           (call.getCallee() + (profile ? ".profile" : "")).str());
       SmallVector<Value> operands{e.ctx, e.tid, e.n,
                                   e.at(e.weights, int64_t(call.getWeights())),
@@ -395,19 +396,19 @@ LogicalResult StepLowering::run() {
     return failure();
   for (auto descriptor : module.getOps<step::DescriptorOp>())
     descriptor.setBarriers(countBarriers(module));
-  declareSanitizer();
-  makeBarrier();
   // Callees first.
   SmallVector<step::FuncOp> functions(module.getOps<step::FuncOp>());
   llvm::stable_sort(functions, [](step::FuncOp x, step::FuncOp y) {
     return !x.getEntry() && y.getEntry();
   });
-  // The functions take the schedule's names.
+  // The functions take the schedule's names, which none of it may have now.
   SmallVector<std::string> names;
   for (step::FuncOp func : functions) {
     names.push_back(func.getSymName().str());
-    func.setSymName("scheduled." + names.back());
+    func.setSymName("sparkc_scheduled." + names.back());
   }
+  declareSanitizer();
+  makeBarrier();
   for (bool profile : {false, true})
     for (auto [func, name] : llvm::zip(functions, names))
       if (failed(lowerFunc(func, name, profile)))

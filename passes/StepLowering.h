@@ -16,6 +16,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace sparkc {
 
@@ -39,6 +40,7 @@ public:
 
 private:
   mlir::Type ptr() { return mlir::LLVM::LLVMPointerType::get(b.getContext()); }
+  /// Its name is `name`, or that and a few "x" where something else has it.
   mlir::LLVM::LLVMFuncOp makeFunction(llvm::StringRef name,
                                       llvm::ArrayRef<mlir::Type> args,
                                       mlir::Location loc,
@@ -93,6 +95,10 @@ private:
   mlir::OpBuilder b;
   bool sanitizeThread;
   mlir::LLVM::LLVMFuncOp barrier;
+  /// By the schedule's names, of both forms.
+  llvm::StringMap<mlir::LLVM::LLVMFuncOp> lowered;
+  /// Of tile and block kernels, by kernel and shape.
+  llvm::StringMap<mlir::LLVM::LLVMFuncOp> kernels;
   llvm::MapVector<mlir::Operation *, Outlined> outlined;
   /// The descriptor's phase table: name, kind, bytes.
   llvm::SmallVector<mlir::Attribute> phases;

@@ -237,6 +237,10 @@ LogicalResult SlotOp::verify() {
 LogicalResult FuncOp::verifyRegions() {
   if (getEntry() && getBody().front().getNumArguments())
     return emitOpError("is an entry, which takes no arguments");
+  for (StringRef kept : {"llvm.", "sparkc_", "__tsan"})
+    if (getSymName().starts_with(kept))
+      return emitOpError("has a name that begins with '")
+             << kept << "', which is kept for other functions of an object";
   return success();
 }
 

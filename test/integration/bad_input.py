@@ -233,6 +233,8 @@ def main():
         for what, out, names in (("output below a plain file", plain / "x.so", f"{plain}/x."),
                                  ("output that is a folder", folder / "out", folder / "out")):
             expect_error(failures, what, "sparkc", CASE, "-o", out, names=(names,))
+        expect_error(failures, "output with the name of the weights", "sparkc", CASE, "-o",
+                     output.parent / "x.weights", names=("-o", "x.weights"))
         failures.check(not list(output.parent.iterdir()), "output that is a folder: left alone")
 
         # A write that fails half way, as on a full disk: files of at most 100 kB.

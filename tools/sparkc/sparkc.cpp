@@ -259,6 +259,10 @@ int main(int argc, char **argv) {
     options.emit = Stage::Step;
   if (options.output.empty() && options.emit >= Stage::Object)
     return fail("-o FILE is missing");
+  if (options.emit == Stage::Shared &&
+      llvm::StringRef(options.output).ends_with(".weights"))
+    return fail("-o " + options.output +
+                ": the weights go to a file of that name, beside the object");
 
   mlir::DialectRegistry registry;
   registry.insert<spark::SparkDialect, step::StepDialect, mlir::arith::ArithDialect,

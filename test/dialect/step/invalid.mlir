@@ -175,6 +175,20 @@ step.func entry @f {
 
 // -----
 
+// expected-error@+1 {{'step.func' op has a name that begins with 'llvm.', which is kept for other functions of an object}}
+step.func @llvm.memcpy {
+  step.return
+}
+
+// -----
+
+// expected-error@+1 {{'step.func' op has a name that begins with 'sparkc_'}}
+step.func @sparkc_step {
+  step.return
+}
+
+// -----
+
 step.func @f {
   // expected-error@+1 {{'step.barrier' op expects both of prefetch and prefetch_bytes, or none}}
   "step.barrier"() <{prefetch = 64 : i64}> : () -> ()
