@@ -155,11 +155,13 @@ def check_kernel(failures, what, code, bits, cols, group, count):
     # Scales and zero points are three lines a batch.
     failures.check(prefetches <= lines + 3 * -(-bodies // BATCH),
                    f"{what}: {prefetches} prefetches")
-    # Two zeroed sums and eight instructions a group; addresses, what is moved
-    # between registers, the jump, and what comes before the loop and behind it.
-    most = 10 * bodies + 32
-    others = sum(names.values()) - 6 * lines - prefetches
-    failures.check(others <= most, f"{what}: {others} other instructions of {most}")
+    for loop in loops:
+        # Two zeroed sums and eight instructions a group; addresses, what is moved
+        # between registers, and the jump.
+        most = 10 * BATCH * count + 20
+        others = len(loop) - sum(i.name.startswith("prefetch") for i in loop) - 6 * sum(
+            i.name == "vpdpbusd" for i in loop) // per_line
+        failures.check(others <= most, f"{what}: {others} other instructions of {most} in the loop")
     return len(loops)
 
 

@@ -1,5 +1,5 @@
 // step-lower-to-llvm: functions of the schedule may have any name, those of
-// kernels and of the pass itself too; the text's come first.
+// kernels and of the pass itself too; whichever comes later gets an x.
 //
 // RUN: sparkc-opt %s --step-lower-to-llvm --canonicalize --cse | FileCheck %s
 
