@@ -509,7 +509,9 @@ def StepVerifyStatic : Pass<"step-verify-static", "::mlir::ModuleOp"> {
   let summary = "Refuses whatever is not decided at compile time";
   let description = [{
     At the step stage: slots without offset, tiles without kernel, layouts that
-    an op cannot read. Afterwards: stack frames of dynamic size, functions and
+    an op cannot read, reads of weights where others or none are packed, values
+    larger than their slot, slots outside the arena, caches outside the session's
+    KV memory. Afterwards: stack frames of dynamic size, functions and
     variables outside the object, whether called or only named, inline assembly,
     whatever LLVM may turn into a call of libm or the C library, shapes that are
     not bounded. (What is called through ctx are pointers.)

@@ -8,6 +8,7 @@
 #define SPARKC_PASSES_STEPCHECKS_H
 
 #include "dialect/step/Step.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace sparkc {
 
@@ -16,6 +17,10 @@ namespace sparkc {
 /// dialect's verifiers do not know of layouts, and earlier passes decide the
 /// rest.
 llvm::LogicalResult checkDecided(mlir::Operation *op);
+
+/// Refuses a schedule of decided ops that reads or writes outside of what its
+/// module has places for: see StepBounds.cpp.
+llvm::LogicalResult checkBounds(mlir::ModuleOp module);
 
 } // namespace sparkc
 

@@ -392,7 +392,7 @@ LogicalResult StepLowering::run() {
     return failed(checkDecided(op)) ? WalkResult::interrupt()
                                     : WalkResult::advance();
   });
-  if (decided.wasInterrupted())
+  if (decided.wasInterrupted() || failed(checkBounds(module)))
     return failure();
   for (auto descriptor : module.getOps<step::DescriptorOp>())
     descriptor.setBarriers(countBarriers(module));

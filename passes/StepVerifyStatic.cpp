@@ -29,7 +29,7 @@ struct StepVerifyStatic : sparkc::impl::StepVerifyStaticBase<StepVerifyStatic> {
       return failed(check(op, symbols)) ? WalkResult::interrupt()
                                         : WalkResult::advance();
     });
-    if (result.wasInterrupted())
+    if (result.wasInterrupted() || failed(checkBounds(getOperation())))
       signalPassFailure();
   }
 

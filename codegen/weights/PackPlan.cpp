@@ -18,22 +18,6 @@
 using namespace mlir;
 using namespace sparkc;
 
-PackedMatrix sparkc::packedMatrix(step::PackOp pack) {
-  PackedMatrix matrix;
-  matrix.layout = *layoutFromName(pack.getLayout());
-  matrix.cols = pack.getCols();
-  matrix.group = pack.getGroup();
-  for (auto run : pack.getRuns().getAsRange<step::RunAttr>()) {
-    RowRun row;
-    row.heads = run.getHeads(), row.width = run.getWidth();
-    row.stride = run.getStride();
-    row.weightA = run.getWeightA(), row.baseA = run.getBaseA();
-    row.weightB = run.getWeightB(), row.baseB = run.getBaseB();
-    matrix.runs.push_back(row);
-  }
-  return matrix;
-}
-
 llvm::Expected<std::shared_ptr<MappedFile>>
 WeightSources::map(spark::WeightOp weight, spark::SourceAttr source) {
   StringRef path = source.getFile();

@@ -8,6 +8,7 @@
 #define SPARKC_CODEGEN_WEIGHTS_PACKPLAN_H
 
 #include "codegen/weights/Pack.h"
+#include "codegen/weights/PackedMatrixOf.h"
 #include "codegen/weights/WeightFile.h"
 #include "dialect/import/MappedFile.h"
 #include "dialect/step/Step.h"
@@ -16,9 +17,6 @@
 #include <optional>
 
 namespace sparkc {
-
-/// What a step.pack says, as the packer wants it.
-PackedMatrix packedMatrix(step::PackOp pack);
 
 /// The files that weights lie in, each mapped once.
 class WeightSources {

@@ -60,11 +60,22 @@ bool step::isBF16Activation(Type type) {
 // Types and attributes
 //===----------------------------------------------------------------------===//
 
+/// Sizes and counts end here: products of two of them are never too large.
+static constexpr int64_t kLimit = int64_t(1) << 31;
+
+static LogicalResult checkLimit(function_ref<InFlightDiagnostic()> emitError,
+                                ArrayRef<int64_t> values) {
+  for (int64_t value : values)
+    if (value < -kLimit || value > kLimit)
+      return emitError() << value << " is too large";
+  return success();
+}
+
 static LogicalResult checkSize(function_ref<InFlightDiagnostic()> emitError,
                                int64_t size) {
   if (size <= 0)
     return emitError() << "expects at least one element, not " << size;
-  return success();
+  return checkLimit(emitError, size);
 }
 
 static LogicalResult checkGroup(function_ref<InFlightDiagnostic()> emitError,
@@ -125,16 +136,16 @@ LogicalResult LanesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << " overlap at a stride of " << stride;
   if (base < 0)
     return emitError() << "lanes begin at a negative element, " << base;
-  return success();
+  return checkLimit(emitError, {heads, width, stride, base});
 }
 
 LogicalResult RunAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                              int64_t heads, int64_t width, int64_t, int64_t,
-                              int64_t, int64_t, int64_t) {
+                              int64_t heads, int64_t width, int64_t stride,
+                              int64_t, int64_t baseA, int64_t, int64_t baseB) {
   if (heads <= 0 || width <= 0)
     return emitError() << "a run expects positive heads and width, not "
                        << heads << " and " << width;
-  return success();
+  return checkLimit(emitError, {heads, width, stride, baseA, baseB});
 }
 
 LogicalResult CacheAttr::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -147,7 +158,9 @@ LogicalResult CacheAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!element.isF32() && !element.isF16() && !element.isSignlessInteger(8))
     return emitError() << "a cache expects f32, f16 or i8 elements, not "
                        << element;
-  return success();
+  if (failed(checkLimit(emitError, {heads, headDim, positions})))
+    return failure();
+  return checkLimit(emitError, heads * headDim);
 }
 
 /// Groups of 16 dims, each of which has a scale of 2 bytes.
@@ -183,6 +196,8 @@ static LogicalResult checkPositive(Operation *op, StringRef what,
                                    int64_t value) {
   if (value <= 0)
     return op->emitOpError() << what << " " << value << " is not positive";
+  if (value > kLimit)
+    return op->emitOpError() << what << " " << value << " is too large";
   return success();
 }
 
@@ -211,7 +226,8 @@ static LogicalResult checkHeads(Operation *op, CacheAttr cache, int64_t heads) {
 }
 
 LogicalResult PackOp::verify() {
-  if (failed(checkOffset(*this, "offset", getOffset())))
+  if (failed(checkOffset(*this, "offset", getOffset())) ||
+      failed(checkPositive(*this, "cols", getCols())))
     return failure();
   if (getRuns().empty() || getWeights().empty())
     return emitOpError("expects at least one run and one weight");

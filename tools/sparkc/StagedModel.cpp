@@ -189,6 +189,9 @@ llvm::Error StagedModel::loadCode() {
   if (!target)
     return target.takeError();
   OwningOpRef<ModuleOp> code = module->clone();
+  // Weights are brought layer by layer, wherever their packs are.
+  for (auto pack : llvm::make_early_inc_range(code->getOps<step::PackOp>()))
+    pack.erase();
   std::vector<std::string> names;
   for (auto func : code->getOps<step::FuncOp>())
     names.push_back("sparkc_" + func.getSymName().str());
