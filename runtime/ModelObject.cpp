@@ -172,6 +172,10 @@ Failure ModelObject::choose(const char *forced) {
     return fail(SPARKC_UNSUPPORTED_CPU,
                 "%s: no code for SPARKC_ISA=%s; compiled for %s", file.c_str(),
                 forced, listed(*desc).c_str());
+  if (forced && *forced)
+    return fail(SPARKC_UNSUPPORTED_CPU,
+                "%s: this machine cannot run its code for SPARKC_ISA=%s (%s)",
+                file.c_str(), forced, refused.c_str());
   return fail(SPARKC_UNSUPPORTED_CPU,
               "%s: this machine cannot run any of its code (%s)", file.c_str(),
               refused.c_str());

@@ -121,7 +121,9 @@ llvm::Error DescriptorBuilder::build(ArrayRef<TargetSpec> targets,
   for (const TargetSpec &target : targets)
     if (!module.lookupSymbol<LLVM::LLVMFuncOp>(target.prefix + "sparkc_step"))
       return llvm::createStringError("the module defines no function " +
-                                     target.prefix + "sparkc_step");
+                                     target.prefix +
+                                     "sparkc_step (llvm text of --isa needs the "
+                                     "same --isa)");
 
   std::set<uint32_t> layouts;
   for (auto pack : module.getOps<step::PackOp>())

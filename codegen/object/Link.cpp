@@ -9,7 +9,6 @@
 #include "codegen/object/Link.h"
 
 #include "lld/Common/Driver.h"
-#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/BinaryFormat/Magic.h"
 #include "llvm/Support/CrashRecoveryContext.h"
@@ -28,37 +27,6 @@ LLD_HAS_DRIVER(elf)
 
 using namespace llvm;
 using namespace sparkc;
-
-static Error writeError(StringRef path, std::error_code code) {
-  return createStringError(code, path + ": cannot write: " + code.message());
-}
-
-static Error writeFile(StringRef path, StringRef bytes, unsigned mode) {
-  // Renaming would put a plain file in the place of a device.
-  if (sys::fs::exists(path) && !sys::fs::is_regular_file(path))
-    return createStringError(path + ": cannot write: not a regular file");
-  int descriptor;
-  SmallString<128> temporary;
-  if (std::error_code code =
-          sys::fs::createUniqueFile(path + ".%%%%%%%%.tmp", descriptor,
-                                    temporary, sys::fs::OF_None, mode))
-    return writeError(path, code);
-  raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
-  stream << bytes;
-  stream.close();
-  std::error_code code = stream.error();
-  stream.clear_error();
-  if (!code)
-    code = sys::fs::rename(temporary, path);
-  if (!code)
-    return Error::success();
-  sys::fs::remove(temporary);
-  return writeError(path, code);
-}
-
-Error sparkc::writeFileAtomically(StringRef path, StringRef bytes) {
-  return writeFile(path, bytes, sys::fs::all_read | sys::fs::all_write);
-}
 
 namespace {
 
@@ -184,12 +152,19 @@ static Expected<SmallVector<char, 0>> link(StringRef object,
   return createStringError(summary);
 }
 
-Error sparkc::linkSharedObject(StringRef object, StringRef path,
-                               const LinkOptions &options) {
+Expected<OutputFile> sparkc::linkOutput(StringRef object, StringRef path,
+                                        const LinkOptions &options) {
   auto output = link(object, options);
   if (!output)
     return createStringError(path +
                              ": cannot link: " + toString(output.takeError()));
-  return writeFile(path, StringRef(output->data(), output->size()),
-                   sys::fs::all_read | sys::fs::all_write | sys::fs::all_exe);
+  return OutputFile::write(path, StringRef(output->data(), output->size()),
+                           sys::fs::all_read | sys::fs::all_write |
+                               sys::fs::all_exe);
+}
+
+Error sparkc::linkSharedObject(StringRef object, StringRef path,
+                               const LinkOptions &options) {
+  auto output = linkOutput(object, path, options);
+  return output ? output->commit() : output.takeError();
 }

@@ -9,6 +9,7 @@
 #define SPARKC_CODEGEN_OBJECT_LINK_H
 
 #include "llvm/ADT/StringRef.h"
+#include "codegen/object/OutputFile.h"
 #include "llvm/Support/Error.h"
 
 namespace sparkc {
@@ -28,9 +29,10 @@ struct LinkOptions {
 llvm::Error linkSharedObject(llvm::StringRef object, llvm::StringRef path,
                              const LinkOptions &options = {});
 
-/// Writes \p bytes to \p path by way of a temporary file in the same directory:
-/// the file appears when it is complete, and not at all on failure.
-llvm::Error writeFileAtomically(llvm::StringRef path, llvm::StringRef bytes);
+/// The same file, which gets its name when it is committed.
+llvm::Expected<OutputFile> linkOutput(llvm::StringRef object,
+                                      llvm::StringRef path,
+                                      const LinkOptions &options = {});
 
 } // namespace sparkc
 

@@ -16,6 +16,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include <fcntl.h>
 #include <unistd.h>
@@ -59,6 +60,7 @@ std::string CheckpointExport::pathOf(llvm::StringRef name) const {
 
 std::string CheckpointExport::created(llvm::StringRef name) {
   files.push_back(pathOf(name));
+  llvm::sys::RemoveFileOnSignal(files.back());
   return files.back();
 }
 
@@ -159,7 +161,8 @@ CheckpointExport::create(const Checkpoint &checkpoint, llvm::StringRef source,
       return importError(directory, "is not empty; a checkpoint is written to "
                                     "a new directory");
   } else {
-    if (std::error_code error = fs::create_directory(directory))
+    if (std::error_code error = fs::create_directory(
+            directory, /*IgnoreExisting=*/false, fs::perms::all_all))
       return importError(directory, error.message());
     self->madeDirectory = true;
   }
@@ -173,10 +176,13 @@ CheckpointExport::~CheckpointExport() {
   for (Shard &shard : shards)
     if (shard.fd >= 0)
       close(shard.fd);
+  for (const std::string &path : files) {
+    if (!finished)
+      fs::remove(path);
+    llvm::sys::DontRemoveFileOnSignal(path);
+  }
   if (finished)
     return;
-  for (const std::string &path : files)
-    fs::remove(path);
   if (madeDirectory)
     fs::remove(directory);
 }

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/weights/Report.h"
-#include "dialect/import/ImportError.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -134,14 +133,6 @@ std::string WeightReport::table() const {
   return text;
 }
 
-llvm::Error sparkc::writeReport(const WeightReport &report,
-                                llvm::StringRef path) {
-  llvm::Error error =
-      llvm::writeToOutput(path, [&](llvm::raw_ostream &os) -> llvm::Error {
-        os << llvm::formatv("{0:2}", report.json()) << "\n";
-        return llvm::Error::success();
-      });
-  if (error)
-    return importError(path, llvm::toString(std::move(error)));
-  return llvm::Error::success();
+std::string WeightReport::text() const {
+  return llvm::formatv("{0:2}\n", json()).str();
 }

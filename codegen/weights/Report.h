@@ -41,10 +41,9 @@ struct WeightReport {
   /// For people: a row for each kind of matrix and grid ("*.down_proj", q4),
   /// with the mean SQNR and the tensor that has the least.
   std::string table() const;
+  /// The JSON as a file has it.
+  std::string text() const;
 };
-
-/// Writes the report's JSON; the file appears when it is complete.
-llvm::Error writeReport(const WeightReport &report, llvm::StringRef path);
 
 } // namespace sparkc
 

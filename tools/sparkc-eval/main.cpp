@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/include/sparkc.h"
+#include "tools/common/Validators.h"
 #include "tools/sparkc-eval/Evaluation.h"
 
 #include <CLI/CLI.hpp>
@@ -84,7 +85,7 @@ static bool parse(int argc, char **argv, Options &options, int &code) {
   app.add_option("--windows", options.windows,
                  "Only the first N windows of the text")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(sparkc::positive());
   app.add_flag("--all-positions", options.allPositions,
                "Score all of each window, not its second half");
   app.add_option("--greedy", options.greedy,
@@ -96,7 +97,7 @@ static bool parse(int argc, char **argv, Options &options, int &code) {
                  "Threads; by default as many as the process has processors. "
                  "Changes no figure")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(sparkc::positive());
   app.add_option("-o,--output", output, "text or json")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "json"}))

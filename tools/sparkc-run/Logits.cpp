@@ -10,13 +10,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
 using namespace sparkc::run;
+
+/// The file that a signal which ends the process removes; empty: none.
+static char unfinished[4096];
+
+static void removeUnfinished(int signal) {
+  unlink(unfinished);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
 
 namespace {
 /// A file that has its name only once it is complete. What is there already
@@ -28,7 +39,7 @@ public:
     auto status = std::filesystem::status(path, ignored);
     if (!std::filesystem::exists(status) ||
         std::filesystem::is_regular_file(status))
-      writtenTo += ".part";
+      removeOnSignal(writtenTo += ".part");
     file = std::fopen(writtenTo.c_str(), "wb");
   }
   ~Output() {
@@ -36,6 +47,7 @@ public:
       std::fclose(file);
     if (writtenTo != path)
       std::remove(writtenTo.c_str());
+    removeOnSignal("");
   }
   bool isOpen() const { return file != nullptr; }
   bool write(const float *rows, size_t count) {
@@ -54,6 +66,14 @@ public:
   }
 
 private:
+  static void removeOnSignal(const std::string &file) {
+    if (file.size() >= sizeof unfinished)
+      return;
+    for (int signal : {SIGINT, SIGTERM, SIGHUP})
+      std::signal(signal, file.empty() ? SIG_DFL : removeUnfinished);
+    std::strcpy(unfinished, file.c_str());
+  }
+
   std::string path, writtenTo;
   std::FILE *file;
 };

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tools/common/Validators.h"
 #include "tools/sparkc-run/Chat.h"
 #include "tools/sparkc-run/Run.h"
 
@@ -49,7 +50,7 @@ int main(int argc, char **argv) {
                  "Most tokens the session holds; by default what the model "
                  "was compiled for")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(sparkc::positive());
   auto *tokens = app.add_option("--tokens", options.tokens,
                                 "Token ids, separated by white space")
                      ->type_name("FILE")
@@ -62,7 +63,7 @@ int main(int argc, char **argv) {
       app.add_option("--prefill-chunk", options.prefillChunk,
                      "Tokens computed a call; changes no bit of the result")
           ->type_name("N")
-          ->check(CLI::PositiveNumber)
+          ->check(sparkc::positive())
           ->needs(tokens)
           ->group("Logits of given tokens");
   app.add_flag("--decode", options.decode, "Token by token, without prefill")

@@ -8,6 +8,7 @@
 #include "tools/sparkc/Driver.h"
 #include "tools/sparkc/Calibration.h"
 #include "tools/sparkc/Certificate.h"
+#include "tools/sparkc/Outputs.h"
 #include "tools/sparkc/RunPasses.h"
 #include "tools/sparkc/Sensitivity.h"
 #include "codegen/microkernels/Kernels.h"
@@ -157,6 +158,8 @@ llvm::Error Compilation::importCheckpoint() {
   for (auto [kind, file] : assets)
     if (!file.empty())
       spark::AssetOp::create(b, module->getLoc(), kind, file);
+  if (llvm::Error error = checkOutputs(options, *module))
+    return error;
   std::vector<std::string> chosen;
   if (!options.calibrate.empty()) {
     keepFreedMemory();
@@ -370,6 +373,8 @@ llvm::Error Compilation::parseStage() {
   module = parseSourceFile<ModuleOp>(options.input, &context);
   if (!module)
     return errors.take(options.input);
+  if (llvm::Error error = checkOutputs(options, *module))
+    return error;
   if (!module->getOps<LLVM::LLVMFuncOp>().empty())
     stage = Stage::LLVM;
   else if (!module->getOps<step::FuncOp>().empty())
@@ -446,14 +451,8 @@ llvm::Error Compilation::writeText() {
                         .useLocalScope()
                         .printNameLocAsPrefix(true));
   os << "\n";
-  if (options.output.empty() || options.output == "-") {
-    llvm::outs() << text;
-    llvm::outs().flush();
-    if (llvm::outs().has_error())
-      return llvm::createStringError("<stdout>: " +
-                                     llvm::outs().error().message());
-    return llvm::Error::success();
-  }
+  if (options.output.empty() || options.output == "-")
+    return printOut(text);
   return writeFileAtomically(options.output, text);
 }
 
@@ -482,9 +481,13 @@ llvm::Expected<WeightReport> Compilation::pack(WeightFileWriter &writer) {
 }
 
 llvm::Error Compilation::writeExtras(const WeightReport &report) {
-  if (!options.report.empty())
-    if (llvm::Error error = writeReport(report, options.report))
+  if (options.report == "-") {
+    if (llvm::Error error = printOut(report.text()))
       return error;
+  } else if (!options.report.empty()) {
+    if (llvm::Error error = writeFileAtomically(options.report, report.text()))
+      return error;
+  }
   if (!options.pareto.empty())
     if (llvm::Error error = writeFileAtomically(options.pareto, picture.svg()))
       return error;
@@ -502,9 +505,7 @@ llvm::Error Compilation::writeExport() {
     return report.takeError();
   if (llvm::Error error = writeExtras(*report))
     return error;
-  if (!options.quiet)
-    llvm::outs() << report->table();
-  return llvm::Error::success();
+  return options.quiet ? llvm::Error::success() : printOut(report->table());
 }
 
 llvm::Expected<std::string> Compilation::compileCode(WeightFileWriter &writer) {
@@ -538,24 +539,14 @@ llvm::Error Compilation::writeCode() {
       return code.takeError();
     if (llvm::Error error = writeExtras(report))
       return error;
-    if (options.output.empty() || options.output == "-") {
-      llvm::outs() << *code;
-      return llvm::Error::success();
-    }
+    if (options.output.empty() || options.output == "-")
+      return printOut(*code);
     return writeFileAtomically(options.output, *code);
   }
   if (llvm::Error error = options.certify.empty() ? writeModel(options.output)
                                                   : writeCertifiedModel())
     return error;
-  if (!options.quiet)
-    llvm::outs() << report.table();
-  return llvm::Error::success();
-}
-
-static std::string weightsBeside(StringRef object) {
-  SmallString<256> weights(object);
-  llvm::sys::path::replace_extension(weights, ".weights");
-  return std::string(weights);
+  return options.quiet ? llvm::Error::success() : printOut(report.table());
 }
 
 llvm::Error Compilation::writeModel(StringRef path) {
@@ -567,15 +558,19 @@ llvm::Error Compilation::writeModel(StringRef path) {
     return code.takeError();
   LinkOptions link;
   link.allowUndefined = options.sanitizeThread;
-  if (llvm::Error error = linkSharedObject(*code, path, link))
-    return error;
+  auto object = linkOutput(*code, path, link);
+  if (!object)
+    return object.takeError();
   // A certified model has them once it is measured.
-  llvm::Error error = options.certify.empty() ? writeExtras(report)
-                                              : llvm::Error::success();
-  if (!error)
-    error = (*writer)->finish();
+  if (options.certify.empty())
+    if (llvm::Error error = writeExtras(report))
+      return error;
+  // An older model stays until all of this one is written.
+  if (llvm::Error error = (*writer)->finish())
+    return error;
+  llvm::Error error = object->commit();
   if (error)
-    llvm::sys::fs::remove(path);
+    llvm::sys::fs::remove(weightsBeside(path));
   return error;
 }
 

@@ -7,7 +7,9 @@
 
 #include "codegen/weights/Grid.h"
 #include "passes/Passes.h"
+#include "tools/common/Validators.h"
 #include "tools/sparkc/Driver.h"
+#include "tools/sparkc/Outputs.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -93,7 +95,7 @@ static void declare(CLI::App &app, DriverOptions &options) {
                "Rotate the residual stream and the values of each head within "
                "the weights, which spreads outliers and costs nothing at run "
                "time; of floats only. --rotate=SEED: other rotations")
-      ->check(CLI::PositiveNumber);
+      ->check(sparkc::positive());
   auto *calibrate =
       app.add_option("--calibrate", options.calibrate,
                      "Choose the codes of quantized weights on FILE, a text or "
@@ -119,7 +121,7 @@ static void declare(CLI::App &app, DriverOptions &options) {
   app.add_option("--certify-windows", options.certifyWindows,
                  "Only the first N windows of that text")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(sparkc::positive())
       ->needs(certify);
   auto *bits =
       app.add_option("--bits", options.bits,
@@ -128,7 +130,7 @@ static void declare(CLI::App &app, DriverOptions &options) {
                      "measured to cost, within X bits a weight in all; needs "
                      "--calibrate. --weights-for fixes some")
           ->type_name("X")
-          ->check(CLI::PositiveNumber)
+          ->check(sparkc::positive())
           ->needs(calibrate)
           ->excludes(weights);
   app.add_option_function<std::string>(
@@ -150,7 +152,7 @@ static void declare(CLI::App &app, DriverOptions &options) {
                      "above X. With --calibrate and no other word on grids: "
                      "choose the cheapest that are expected to keep to X")
           ->type_name("X")
-          ->check(CLI::PositiveNumber);
+          ->check(sparkc::positive());
   app.add_option("--pareto", options.pareto,
                  "Draw what could be chosen, bits a weight against expected KL, "
                  "to FILE, as SVG")
@@ -163,7 +165,7 @@ static void declare(CLI::App &app, DriverOptions &options) {
   app.add_option("--context", options.context,
                  "Default context of a session, in positions (default: the "
                  "smaller of the model's and 4096)")
-      ->check(CLI::PositiveNumber);
+      ->check(sparkc::positive());
   app.add_option("--prefill-block", options.prefillBlock,
                  "Most tokens that a prefill reads at once (default: 256); 1: "
                  "no entry for blocks, prompts are read token by token")
@@ -187,7 +189,7 @@ static void declare(CLI::App &app, DriverOptions &options) {
                  "Code for several instruction sets in one object, of which "
                  "the host takes the best that its machine has: auto (amx, "
                  "avx512vnni, avxvnni, avx2), or a list of these and avx512, "
-                 "by commas. Text of the llvm stage wants the list again")
+                 "by commas. Text of a stage wants the list again")
       ->check([](const std::string &text) {
         return text.empty() ? "auto or a list of instruction sets is missing"
                             : "";
@@ -224,6 +226,11 @@ static void declare(CLI::App &app, DriverOptions &options) {
              "  sparkc step.mlir -o model.so    go on from the text of a stage");
 }
 
+static int print(llvm::StringRef text) {
+  llvm::Error error = printOut(text);
+  return error ? fail(oneLine(std::move(error))) : 0;
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   // A file that outgrows its limit is a write that fails, like any other.
@@ -235,11 +242,9 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp &) {
-    llvm::outs() << app.help();
-    return 0;
+    return print(app.help());
   } catch (const CLI::CallForVersion &) {
-    llvm::outs() << "sparkc " SPARKC_VERSION "\n";
-    return 0;
+    return print("sparkc " SPARKC_VERSION "\n");
   } catch (const CLI::ParseError &error) {
     return fail(error.what());
   }

@@ -1,0 +1,31 @@
+//===- Validators.h - What options of several tools may be ------*- C++ -*-===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPARKC_TOOLS_COMMON_VALIDATORS_H
+#define SPARKC_TOOLS_COMMON_VALIDATORS_H
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <string>
+
+namespace sparkc {
+
+/// A number greater than 0; what is no number is left to the option's type.
+/// (CLI::PositiveNumber would print the largest double in its message.)
+inline CLI::Validator positive() {
+  auto check = [](std::string &text) -> std::string {
+    char *end = nullptr;
+    double value = std::strtod(text.c_str(), &end);
+    if (end == text.c_str() || *end || value > 0)
+      return "";
+    return text + " is not greater than 0";
+  };
+  return CLI::Validator(check, "POSITIVE");
+}
+
+} // namespace sparkc
+
+#endif // SPARKC_TOOLS_COMMON_VALIDATORS_H

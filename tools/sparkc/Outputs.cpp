@@ -1,0 +1,113 @@
+//===- Outputs.cpp - What a run writes to ---------------------------------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/sparkc/Outputs.h"
+#include "dialect/import/ImportError.h"
+#include "dialect/spark/Spark.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cerrno>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace sparkc;
+namespace fs = llvm::sys::fs;
+
+std::string sparkc::weightsBeside(StringRef object) {
+  SmallString<256> weights(object);
+  llvm::sys::path::replace_extension(weights, ".weights");
+  return std::string(weights);
+}
+
+llvm::Error sparkc::printOut(StringRef text) {
+  llvm::outs() << text;
+  llvm::outs().flush();
+  if (!llvm::outs().has_error())
+    return llvm::Error::success();
+  std::error_code error = llvm::outs().error();
+  // Or the stream would end the process when it goes.
+  llvm::outs().clear_error();
+  return llvm::createStringError(error, "<stdout>: " + error.message());
+}
+
+/// The directory of a file that need not be there.
+static std::string directoryOf(StringRef path) {
+  StringRef parent = llvm::sys::path::parent_path(path);
+  return parent.empty() ? "." : parent.str();
+}
+
+/// The same for all names of a file, whether it is there or not.
+static std::string realName(StringRef path) {
+  SmallString<256> real;
+  if (!fs::real_path(path, real))
+    return std::string(real);
+  if (fs::real_path(directoryOf(path), real))
+    return path.str();
+  llvm::sys::path::append(real, llvm::sys::path::filename(path));
+  return std::string(real);
+}
+
+/// All files that are read: what options name, and what weights and assets of
+/// the module lie in.
+static llvm::StringSet<> inputsOf(const DriverOptions &options,
+                                  ModuleOp module) {
+  llvm::StringSet<> files;
+  auto add = [&](StringRef path) {
+    if (fs::is_regular_file(path))
+      files.insert(realName(path));
+  };
+  for (const std::string &path :
+       {options.input, options.calibrate, options.certify})
+    add(path);
+  for (const char *name : {"config.json", "model.safetensors.index.json"})
+    add(options.input + "/" + name);
+  for (auto weight : module.getOps<spark::WeightOp>()) {
+    add(weight.getSource().getFile());
+    if (ArrayAttr parts = weight.getSource().getParts())
+      for (auto part : parts.getAsRange<spark::SourceAttr>())
+        add(part.getFile());
+  }
+  for (auto asset : module.getOps<spark::AssetOp>())
+    add(asset.getFile());
+  return files;
+}
+
+llvm::Error sparkc::checkOutputs(const DriverOptions &options,
+                                 ModuleOp module) {
+  SmallVector<std::pair<StringRef, std::string>> outputs;
+  auto add = [&](StringRef option, StringRef path) {
+    if (!path.empty() && path != "-")
+      outputs.emplace_back(option, path.str());
+  };
+  add("-o", options.output);
+  if (options.emit == Stage::Shared && !options.output.empty())
+    add("-o", weightsBeside(options.output));
+  add("--report", options.report);
+  add("--pareto", options.pareto);
+  add("--export-gguf", options.exportGguf);
+
+  llvm::StringSet<> inputs = inputsOf(options, module);
+  llvm::StringMap<StringRef> seen;
+  for (auto &[option, path] : outputs) {
+    if (fs::exists(path) && !fs::is_regular_file(path))
+      return importError(path, "cannot write: not a regular file");
+    if (access(directoryOf(path).c_str(), W_OK) != 0)
+      return importError(path, "cannot write: " + Twine(strerror(errno)));
+    std::string real = realName(path);
+    if (inputs.contains(real))
+      return importError(path, "is read from; " + option +
+                                   " must name another file");
+    auto [other, first] = seen.try_emplace(real, option);
+    if (!first)
+      return importError(path, "is written to by " + other->second + " and " +
+                                   option);
+  }
+  return llvm::Error::success();
+}
