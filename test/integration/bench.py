@@ -105,6 +105,15 @@ def main():
         table = tool("sparkc-bench", tiny, *QUICK, "-t", 1, "-p", 2, "-n", 2).stdout.decode()
         failures.check(all(re.search(cell, table) for cell in
                            (r"\| +tg2 \|", r"\| +pp2 \|", r"\| +read ceiling \|")), "a table")
+        passes = tool("sparkc-bench", tiny, "-t", 2, "--read-passes", 3,
+                      "--ceiling-memory", 16).stdout.decode()
+        rates = re.findall(r"^\|.* \| +3 \| +([0-9.]+) \| +([0-9.]+) \| +([0-9.]+) \|",
+                           passes, re.M)
+        failures.check(len(rates) == 14 and all(float(best) >= float(tenth) >= float(middle) > 0
+                                                for best, tenth, middle in rates)
+                       and "a step" in passes, f"13 patterns and a step, three passes each: {rates}")
+        expect_error(failures, "passes as JSON", "sparkc-bench", tiny, "--read-passes", 3,
+                     "-o", "json", names=["--read-passes"])
         trace = folder / "trace.json"
         if rows[0]["profile_slowdown"] is None:
             expect_error(failures, "a timeline without profile entries", "sparkc-bench", tiny,
@@ -117,7 +126,7 @@ def main():
                          names=["t.json", "cannot write"])
 
         help = tool("sparkc-bench", "--help").stdout.decode()
-        for word in ("--synthetic-weights", "--depth", "--profile", "ceiling_share",
+        for word in ("--synthetic-weights", "--depth", "--profile", "--read-passes", "ceiling_share",
                      "profile_slowdown", "peak_share_linear"):
             failures.check(word in help, f"--help tells of {word}")
         expect_error(failures, "no model", "sparkc-bench", names=["no model"])

@@ -135,6 +135,8 @@ bool Bench::chooseMemory(Report &report) {
           "the weights fit the caches: shares of the read ceiling say little");
   }
   readCeiling(memory, memoryBytes, threads, 1); // maps and reads every page
+  if (memory == weights)
+    report.weightsInHugePages = hugePageShare(weights);
   ReadRate rate = readCeiling(memory, memoryBytes, threads);
   report.ceilingPattern = rate.pattern;
   ReadBuffer anonymous;
@@ -251,6 +253,34 @@ bool Bench::measure(Result &result, Report &report) {
   return true;
 }
 
+/// In each round a pass by each pattern and a step, every other round backwards:
+/// all of them meet the same machine.
+bool Bench::comparePasses(Report &report) {
+  const std::vector<ReadPattern> &patterns = readPatterns();
+  for (const ReadPattern &pattern : patterns)
+    report.passes.push_back({pattern.name(), {}});
+  report.passes.push_back({"a step", {}});
+  for (uint32_t round = 0; round < options.readPasses; ++round) {
+    progress("round " + std::to_string(round + 1) + " of " +
+             std::to_string(options.readPasses));
+    if (round % 64 == 0 && !atDepth())
+      return false;
+    for (size_t i = 0; i <= patterns.size(); ++i) {
+      size_t which = round % 2 ? patterns.size() - i : i;
+      std::vector<double> seconds;
+      if (which < patterns.size())
+        report.passes[which].gbps.push_back(
+            readPass(memory, memoryBytes, threads, patterns[which]));
+      else if (generate(1, &seconds))
+        report.passes[which].gbps.push_back(info.bytes_per_step /
+                                            seconds.front() * 1e-9);
+      else
+        return false;
+    }
+  }
+  return true;
+}
+
 //===----------------------------------------------------------------------===//
 // Profiles
 //===----------------------------------------------------------------------===//
@@ -357,7 +387,9 @@ bool Bench::run(Report &report) {
   progress("measuring the read ceiling");
   if (!chooseMemory(report) || !warmUp())
     return false;
-  if (options.generate) {
+  if (options.readPasses && !comparePasses(report))
+    return false;
+  if (options.generate && !options.readPasses) {
     Result r;
     r.name = "tg" + std::to_string(options.generate);
     r.tokens = options.generate;
@@ -375,7 +407,7 @@ bool Bench::run(Report &report) {
       return false;
     report.results.push_back(std::move(r));
   }
-  if (options.prompt) {
+  if (options.prompt && !options.readPasses) {
     Result r;
     r.name = "pp" + std::to_string(options.prompt);
     r.prompt = true;
@@ -394,7 +426,7 @@ bool Bench::run(Report &report) {
     report.peakInstruction = int8Peak(threads).instruction;
   }
   progress("");
-  if (!stepProfile)
+  if (!stepProfile && !options.readPasses)
     report.notes.push_back("no profile entries in this model");
   report.info = info;
   report.cpu = cpuModel();

@@ -33,6 +33,7 @@ struct Options {
   bool synthetic = false;
   std::string output = "md"; ///< or "json"
   std::string profile;       ///< file for the timeline; empty: none
+  uint32_t readPasses = 0;   ///< rounds of passes and steps; 0: the tests
   /// MiB for the read ceiling where the weights are fewer; 0: 8 times the
   /// largest cache, at least 256.
   uint32_t ceilingMiB = 0;
@@ -78,6 +79,12 @@ struct Result {
   std::optional<double> peakShareLinear() const;
 };
 
+/// How fast something that reads the weights once was, round after round.
+struct Pass {
+  std::string name;
+  std::vector<double> gbps;
+};
+
 /// Everything that a report says. Some of it is the model's: for as long as
 /// the Bench lives.
 struct Report {
@@ -89,9 +96,12 @@ struct Report {
   bool synthetic = false;
   std::string ceilingMemory;  ///< what the ceiling is measured over
   ReadPattern ceilingPattern; ///< the best at the start
+  /// Of the weights, in 2 MiB pages; what the system does not tell: none.
+  std::optional<double> weightsInHugePages;
   double hugePageCeiling = 0; ///< over 2 MiB anonymous pages, at the start
   const char *peakInstruction = nullptr;
   std::vector<Result> results;
+  std::vector<Pass> passes; ///< in place of results
   std::vector<std::string> notes; ///< warnings, one line each
 };
 
@@ -133,6 +143,7 @@ private:
   /// Makes the session hold `depth` tokens; false after printing why not.
   bool atDepth();
   bool generate(uint64_t n, std::vector<double> *seconds = nullptr);
+  bool comparePasses(Report &report);
   bool profileGeneration(Result &result);
   bool profilePrompt(Result &result);
   bool setProfile(bool on);

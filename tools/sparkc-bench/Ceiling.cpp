@@ -140,19 +140,24 @@ uint64_t sparkc::bench::readOnce(const uint8_t *data, size_t bytes,
   return readShare(data, bytes, 0, 1, pattern, kernelFor(pattern));
 }
 
-ReadRate sparkc::bench::readCeiling(const uint8_t *data, size_t bytes,
-                                    uint32_t threads, unsigned passes) {
+double sparkc::bench::readPass(const uint8_t *data, size_t bytes,
+                               uint32_t threads, const ReadPattern &pattern) {
   const size_t unit = size_t(16384) * threads;
   const size_t pass = std::min<size_t>(bytes, size_t(1) << 30) / unit * unit;
+  Kernel kernel = kernelFor(pattern);
+  static std::atomic<uint64_t> sink{0};
+  double seconds = onTeam(threads, [&](uint32_t tid) {
+    sink ^= readShare(data, pass, tid, threads, pattern, kernel);
+  });
+  return seconds > 0 ? pass / seconds * 1e-9 : 0;
+}
+
+ReadRate sparkc::bench::readCeiling(const uint8_t *data, size_t bytes,
+                                    uint32_t threads, unsigned passes) {
   ReadRate best;
-  std::atomic<uint64_t> sink{0};
-  for (unsigned round = 0; pass && round < passes; ++round)
+  for (unsigned round = 0; round < passes; ++round)
     for (const ReadPattern &pattern : readPatterns()) {
-      Kernel kernel = kernelFor(pattern);
-      double seconds = onTeam(threads, [&](uint32_t tid) {
-        sink ^= readShare(data, pass, tid, threads, pattern, kernel);
-      });
-      double gbps = seconds > 0 ? pass / seconds * 1e-9 : 0;
+      double gbps = readPass(data, bytes, threads, pattern);
       if (gbps > best.gbps)
         best = {gbps, pattern};
     }

@@ -54,6 +54,10 @@ struct ReadRate {
 ReadRate readCeiling(const uint8_t *data, size_t bytes, uint32_t threads,
                      unsigned passes = 2);
 
+/// One pass by one pattern: 1e9 bytes a second.
+double readPass(const uint8_t *data, size_t bytes, uint32_t threads,
+                const ReadPattern &pattern);
+
 /// The patterns that readCeiling tries.
 const std::vector<ReadPattern> &readPatterns();
 

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <map>
 #include <sched.h>
+#include <cstdio>
 #include <sstream>
 #include <thread>
 
@@ -110,6 +111,36 @@ bench::busyFraction(const std::string &before, const std::string &after,
   if (!all)
     return std::nullopt;
   return 1 - double(idle) / all;
+}
+
+std::optional<double> bench::hugePageShare(const std::string &smaps,
+                                           uintptr_t address) {
+  std::istringstream in(smaps);
+  bool here = false;
+  uint64_t resident = 0, huge = 0;
+  for (std::string line; std::getline(in, line);) {
+    unsigned long long begin, end, kilobytes;
+    char name[32];
+    if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2)
+      here = begin <= address && address < end;
+    else if (here && std::sscanf(line.c_str(), "%31[A-Za-z]: %llu kB", name,
+                                 &kilobytes) == 2) {
+      const std::string field = name;
+      if (field == "Rss")
+        resident = kilobytes;
+      else if (field == "FilePmdMapped" || field == "ShmemPmdMapped" ||
+               field == "AnonHugePages")
+        huge += kilobytes;
+    }
+  }
+  if (!resident)
+    return std::nullopt;
+  return double(huge) / resident;
+}
+
+std::optional<double> bench::hugePageShare(const void *address) {
+  return hugePageShare(contents("/proc/self/smaps"),
+                       reinterpret_cast<uintptr_t>(address));
 }
 
 std::optional<double> bench::watchBusyFraction(double seconds) {

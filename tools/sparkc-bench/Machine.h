@@ -30,6 +30,13 @@ std::optional<double> busyFraction(const std::string &before,
                                    const std::string &after,
                                    const std::vector<unsigned> &processors);
 
+/// Share of a mapping's resident memory that 2 MiB pages map, from a text of
+/// /proc/self/smaps; nothing if no mapping holds the address.
+std::optional<double> hugePageShare(const std::string &smaps, uintptr_t address);
+
+/// The same for memory of this process as it is now.
+std::optional<double> hugePageShare(const void *address);
+
 /// Watches the processors of this process for a while, doing nothing.
 std::optional<double> watchBusyFraction(double seconds);
 

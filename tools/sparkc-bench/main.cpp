@@ -58,6 +58,11 @@ static void addOptions(CLI::App &app, Options &o) {
       ->type_name("FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember({"md", "json"}));
+  app.add_option("--read-passes", o.readPasses,
+                 "In place of the tests N rounds: in each, a pass over the "
+                 "weights by each pattern of the read ceiling, and a step")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100000));
   app.add_option("--profile", o.profile,
                  "Write a timeline of some calls: a line a thread, in the "
                  "Chrome trace format (ui.perfetto.dev opens it)")
@@ -119,6 +124,10 @@ int main(int argc, char **argv) {
     return fail("no model given (see --help)");
   if (!options.prompt && !options.generate)
     return fail("nothing to do: -p and -n are both 0");
+  if (options.readPasses && (options.output == "json" || !options.profile.empty()))
+    return fail("--read-passes runs no test: there is no JSON and no timeline");
+  if (options.readPasses && !options.generate)
+    return fail("--read-passes needs a generation: -n is 0");
 
   try {
     Bench bench(options);

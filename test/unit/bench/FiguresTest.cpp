@@ -66,6 +66,24 @@ TEST(MachineTest, BusyFraction) {
   EXPECT_FALSE(busyFraction(before, after, {7}));
 }
 
+TEST(MachineTest, HugePagesOfTheMappingThatHoldsAnAddress) {
+  const std::string smaps =
+      "7f00200000-7f00600000 r--s 00000000 fe:00 53  /x/model.weights\n"
+      "Size:               4096 kB\nRss:                4096 kB\n"
+      "AnonHugePages:         0 kB\nFilePmdMapped:      2048 kB\n"
+      "VmFlags: rd sh mr mw me hg \n"
+      "7f00600000-7f00a00000 rw-p 00000000 00:00 0 \n"
+      "Rss:                2048 kB\nAnonHugePages:      2048 kB\n"
+      "7f00a00000-7f00b00000 rw-p 00000000 00:00 0 \nRss:      0 kB\n";
+  EXPECT_DOUBLE_EQ(*hugePageShare(smaps, 0x7f00200000), 0.5);
+  EXPECT_DOUBLE_EQ(*hugePageShare(smaps, 0x7f005fffff), 0.5);
+  EXPECT_DOUBLE_EQ(*hugePageShare(smaps, 0x7f00600000), 1);
+  EXPECT_FALSE(hugePageShare(smaps, 0x7f00a00000)); // nothing resident
+  EXPECT_FALSE(hugePageShare(smaps, 0x7f001fffff));
+  int here = 0;
+  EXPECT_TRUE(hugePageShare(&here));
+}
+
 TEST(MachineTest, ThisOne) {
   EXPECT_FALSE(allowedProcessors().empty());
   EXPECT_GE(largestCacheBytes(), 1u << 16);
