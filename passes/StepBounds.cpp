@@ -22,9 +22,20 @@
 #include "codegen/weights/PackedMatrixOf.h"
 #include "passes/StepChecks.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace sparkc;
+
+/// Products and sums that are too large for any place stay so.
+static int64_t times(int64_t a, int64_t b) {
+  int64_t product;
+  return llvm::MulOverflow(a, b, product) ? INT64_MAX : product;
+}
+static int64_t plus(int64_t a, int64_t b) {
+  int64_t sum;
+  return llvm::AddOverflow(a, b, sum) ? INT64_MAX : sum;
+}
 
 /// Elements of a vec in memory: zero up to a multiple of 128.
 static int64_t vecBytes(int64_t size) {
@@ -33,8 +44,8 @@ static int64_t vecBytes(int64_t size) {
 
 /// One past the last element that lanes stand for.
 static int64_t lanesEnd(step::LanesAttr lanes) {
-  return lanes.getBase() + (lanes.getHeads() - 1) * lanes.getStride() +
-         lanes.getWidth();
+  return plus(lanes.getBase() + lanes.getWidth(),
+              times(lanes.getHeads() - 1, lanes.getStride()));
 }
 
 /// As text has it.
@@ -53,7 +64,7 @@ struct Bytes {
   Bytes(step::AffineAttr attr)
       : Bytes(attr.getConstant(), attr.getPerPosition()) {}
   Bytes operator+(Bytes o) const {
-    return {constant + o.constant, perPosition + o.perPosition};
+    return {plus(constant, o.constant), plus(perPosition, o.perPosition)};
   }
   /// At every capacity.
   bool fitsIn(Bytes room) const {
@@ -98,6 +109,8 @@ private:
   LogicalResult checkActivations(Operation *op, StringRef slot, Type type);
   LogicalResult checkAttention(Operation *op, step::CacheAttr cache,
                                int64_t window, int64_t chunk);
+  LogicalResult checkChunk(Operation *op, int64_t window, int64_t chunk);
+  LogicalResult checkLanes(Operation *op, step::LanesAttr lanes);
   LogicalResult checkRecords(Operation *op, StringRef slot, int64_t heads,
                              int64_t headDim, int64_t window, int64_t chunk);
 
@@ -134,7 +147,7 @@ BoundsChecker::BoundsChecker(ModuleOp module)
 //===----------------------------------------------------------------------===//
 
 static int64_t endOf(step::PackOp pack) {
-  return int64_t(pack.getOffset()) + packedMatrix(pack).bytes();
+  return plus(pack.getOffset(), packedMatrix(pack).bytes());
 }
 
 LogicalResult BoundsChecker::checkPacks() {
@@ -307,19 +320,35 @@ LogicalResult BoundsChecker::checkActivations(Operation *op, StringRef slot,
                                               Type type) {
   if (!config)
     return success();
+  if (symbols.lookup<step::SlotOp>(slot).getRow())
+    return op->emitOpError() << "needs all tokens of a block in one, but '@"
+                             << slot << "' has a row for each";
   auto [size, group] = step::activationShape(type);
   QuadLayout quad(size, group, step::isBF16Activation(type));
   int64_t quads = (int64_t(config.getPrefillBlock()) + kQuad - 1) / kQuad;
-  return checkWhole(op, slot, quads * quad.bytes);
+  return checkWhole(op, slot, times(quads, quad.bytes));
+}
+
+/// A whole number of chunks is what sessions remember.
+LogicalResult BoundsChecker::checkChunk(Operation *op, int64_t window,
+                                        int64_t chunk) {
+  if (!window && info && int64_t(info.getCapacityMultiple()) % chunk)
+    return op->emitOpError()
+           << "its chunk of " << chunk << " does not divide capacities, "
+           << "multiples of " << info.getCapacityMultiple();
+  return success();
 }
 
 /// The records that an attention leaves for a fold.
 LogicalResult BoundsChecker::checkRecords(Operation *op, StringRef slot,
                                           int64_t heads, int64_t headDim,
                                           int64_t window, int64_t chunk) {
-  int64_t record = 4 * step::partialFloats(headDim) * heads;
+  if (failed(checkChunk(op, window, chunk)))
+    return failure();
+  int64_t record = times(4 * step::partialFloats(headDim), heads);
   if (window)
-    return checkWhole(op, slot, record * step::maxWindowChunks(window, chunk));
+    return checkWhole(op, slot,
+                      times(record, step::maxWindowChunks(window, chunk)));
   return checkWhole(op, slot, {0, (record + chunk - 1) / chunk});
 }
 
@@ -336,11 +365,7 @@ LogicalResult BoundsChecker::checkAttention(Operation *op,
     return op->emitOpError()
            << "a ring of " << positions << " positions does not hold "
            << (window ? "its window" : "all keys");
-  if (!positions && info && int64_t(info.getCapacityMultiple()) % chunk)
-    return op->emitOpError()
-           << "its chunk of " << chunk << " does not divide capacities, "
-           << "multiples of " << info.getCapacityMultiple();
-  return success();
+  return positions ? success() : checkChunk(op, /*window=*/0, chunk);
 }
 
 //===----------------------------------------------------------------------===//
@@ -352,9 +377,9 @@ LogicalResult BoundsChecker::checkCache(Operation *op, step::CacheAttr cache,
   if (!info)
     return success();
   int64_t each =
-      cache.getHeads() * (cache.getKeyBytes() + cache.getValueBytes());
+      times(cache.getHeads(), cache.getKeyBytes() + cache.getValueBytes());
   int64_t positions = cache.getPositions();
-  Bytes end = base.kv + (positions ? Bytes(each * positions) : Bytes(0, each));
+  Bytes end = base.kv + (positions ? Bytes(times(each, positions)) : Bytes(0, each));
   Bytes room = info.getKv();
   if (end.fitsIn(room))
     return success();
@@ -368,9 +393,19 @@ LogicalResult BoundsChecker::checkCache(Operation *op, step::CacheAttr cache,
 // Ops
 //===----------------------------------------------------------------------===//
 
+/// Epilogues look at single lanes of the last tile alone: there is none behind it.
+LogicalResult BoundsChecker::checkLanes(Operation *op, step::LanesAttr lanes) {
+  auto tiles = op->getParentOfType<step::TilesOp>();
+  int64_t units = (lanes.getCount() + kLanes - 1) / kLanes;
+  if (units == int64_t(tiles.getUnits()))
+    return success();
+  return op->emitOpError() << "has lanes for " << units << " tiles, not for "
+                           << tiles.getUnits();
+}
+
 LogicalResult BoundsChecker::checkOp(Operation *op) {
   auto row = [&](StringRef slot, int64_t elements) {
-    return checkRow(op, slot, elements * 4);
+    return checkRow(op, slot, times(elements, 4));
   };
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](step::SlotOp slot) { return checkSlot(slot); })
@@ -388,10 +423,22 @@ LogicalResult BoundsChecker::checkOp(Operation *op) {
         return checkActivations(op, view.getSlot(), view.getOutput().getType());
       })
       .Case([&](step::EmbedOp embed) {
-        return row(embed.getSlot(), embed.getHidden());
+        // Codes are read in whole groups.
+        return row(embed.getSlot(), llvm::alignTo(embed.getHidden(),
+                                                  embed.getGroup().value_or(1)));
       })
-      .Case<step::ResidualOp, step::StoreOp>([&](auto op) {
-        return row(op.getSlot(), lanesEnd(op.getLanes()));
+      .Case([&](step::ResidualOp residual) -> LogicalResult {
+        step::LanesAttr lanes = residual.getLanes();
+        if (failed(checkLanes(op, lanes)))
+          return failure();
+        // Lanes side by side are read sixteen at a time.
+        int64_t over = -lanes.getCount() & (kLanes - 1);
+        return row(residual.getSlot(), plus(lanesEnd(lanes), over));
+      })
+      .Case([&](step::StoreOp store) -> LogicalResult {
+        if (failed(checkLanes(op, store.getLanes())))
+          return failure();
+        return row(store.getSlot(), lanesEnd(store.getLanes()));
       })
       .Case([&](step::FoldOp fold) {
         return checkRecords(op, fold.getSlot(), fold.getHeads(),
@@ -430,6 +477,8 @@ LogicalResult BoundsChecker::checkOp(Operation *op) {
       .Case([&](step::KVStoreOp store) -> LogicalResult {
         step::CacheAttr cache = store.getCache();
         int64_t elements = cache.getHeads() * cache.getHeadDim();
+        if (failed(checkLanes(op, store.getLanes())))
+          return failure();
         if (lanesEnd(store.getLanes()) > elements)
           return store.emitOpError()
                  << "stores element " << lanesEnd(store.getLanes()) - 1
@@ -443,7 +492,7 @@ LogicalResult BoundsChecker::checkOp(Operation *op) {
           return logits.emitOpError()
                  << "has lanes for " << lanesEnd(lanes)
                  << " logits, not for a vocabulary of " << config.getVocab();
-        return success();
+        return checkLanes(op, lanes);
       })
       .Default(success());
 }

@@ -33,7 +33,6 @@ Expected<OutputFile> OutputFile::write(StringRef path, StringRef bytes,
                                     sys::fs::OF_None, mode))
     return writeError(path, code);
   file.temporary = name.str().str();
-  sys::RemoveFileOnSignal(file.temporary);
   raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
   stream << bytes;
   stream.close();
@@ -43,6 +42,8 @@ Expected<OutputFile> OutputFile::write(StringRef path, StringRef bytes,
     return writeError(path, code);
   return file;
 }
+
+void OutputFile::removeOnSignal() { sys::RemoveFileOnSignal(temporary); }
 
 OutputFile::OutputFile(OutputFile &&other)
     : path(std::move(other.path)),

@@ -15,8 +15,8 @@ namespace sparkc {
 
 /// A complete file under a temporary name in the directory of its own. It gets
 /// its name by `commit`, in place of an older file; until then that one stays.
-/// Not committed, or on a signal that ends the process, it is removed. What is
-/// there already and is no regular file (a device, a pipe) is refused.
+/// Not committed, it is removed. What is there already and is no regular file (a
+/// device, a pipe) is refused.
 class OutputFile {
 public:
   static llvm::Expected<OutputFile> write(llvm::StringRef path,
@@ -25,6 +25,9 @@ public:
   OutputFile &operator=(OutputFile &&) = delete;
   ~OutputFile();
   llvm::Error commit();
+  /// Has a signal that ends the process remove it too. LLVM takes over the
+  /// handlers of all such signals for that, SIGILL among them.
+  void removeOnSignal();
 
 private:
   OutputFile(llvm::StringRef path) : path(path) {}

@@ -60,8 +60,10 @@ bool step::isBF16Activation(Type type) {
 // Types and attributes
 //===----------------------------------------------------------------------===//
 
-/// Sizes and counts end here: products of two of them are never too large.
+/// Sizes and counts end here, so that the product of two is an int64_t, and
+/// places in memory there.
 static constexpr int64_t kLimit = int64_t(1) << 31;
+static constexpr int64_t kMemoryLimit = int64_t(1) << 48;
 
 static LogicalResult checkLimit(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<int64_t> values) {
@@ -122,6 +124,9 @@ LogicalResult AffineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (constant < 0 || perPosition < 0)
     return emitError() << "bytes cannot be negative: " << constant << " + "
                        << perPosition << " * capacity";
+  if (constant > kMemoryLimit || perPosition > kMemoryLimit)
+    return emitError() << "more bytes than there are: " << constant << " + "
+                       << perPosition << " * capacity";
   return success();
 }
 
@@ -145,7 +150,9 @@ LogicalResult RunAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (heads <= 0 || width <= 0)
     return emitError() << "a run expects positive heads and width, not "
                        << heads << " and " << width;
-  return checkLimit(emitError, {heads, width, stride, baseA, baseB});
+  if (failed(checkLimit(emitError, {heads, width, stride, baseA, baseB})))
+    return failure();
+  return checkLimit(emitError, heads * width);
 }
 
 LogicalResult CacheAttr::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -189,6 +196,8 @@ static LogicalResult checkNotNegative(Operation *op, StringRef what,
                                       int64_t value) {
   if (value < 0)
     return op->emitOpError() << what << " " << value << " is negative";
+  if (value > kMemoryLimit)
+    return op->emitOpError() << what << " " << value << " is too large";
   return success();
 }
 
@@ -215,11 +224,14 @@ static LogicalResult checkChunks(Operation *op, int64_t window, int64_t chunk) {
   if (chunk <= 0 || chunk % 16)
     return op->emitOpError()
            << "a chunk is a multiple of 16 keys, not " << chunk;
+  if (chunk > kLimit || window > kLimit)
+    return op->emitOpError() << "a window of " << window << " in chunks of "
+                             << chunk << " is too large";
   return checkNotNegative(op, "window", window);
 }
 
 static LogicalResult checkHeads(Operation *op, CacheAttr cache, int64_t heads) {
-  if (heads <= 0 || heads % cache.getHeads())
+  if (heads <= 0 || heads > kLimit || heads % cache.getHeads())
     return op->emitOpError() << heads << " heads are not a multiple of "
                              << cache.getHeads() << " in the cache";
   return success();

@@ -57,6 +57,9 @@ def names(failures, folder):
             ("object and report", "-o", out, "--report", out),
             ("weights and report", "-o", out, "--report", folder / "x.weights"),
             ("object and export", "-o", out, "--weights", "q8_0", "--export-gguf", out),
+            ("report and codes", "-o", out, "--calibrate", stage, "--report",
+             folder / "x.codes"),
+            ("object and codes", "--emit=obj", "-o", folder / "x.codes", "--calibrate", stage),
             ("export and report", "--weights", "q8_0", "--export-gguf", folder / "y",
              "--report", folder / "model/../y")):
         refused(f"one name for {what}", model, *arguments, names=["is written to by"])
@@ -98,6 +101,13 @@ def kept(failures, folder):
             failures.check(result.returncode == 1 and len(lines) == 1
                            and f"{small}/r.json: cannot write" in lines[0],
                            f"report on a full disk: {result.returncode} {lines[:2]}")
+        # An object that cannot be replaced: the weights are not either.
+        bound = ('mount --bind "$1" "$1" && shift && exec "$@"')
+        result = subprocess.run(["unshare", "-m", "sh", "-c", bound, "sh", so, BIN / "sparkc",
+                                 CASE, "-o", so, "--weights", "q4"], capture_output=True)
+        lines = result.stderr.decode().splitlines()
+        failures.check(result.returncode == 1 and len(lines) == 1 and f"{so}: " in lines[0],
+                       f"an object that cannot be replaced: {result.returncode} {lines[:2]}")
     small.rmdir()
     failures.check(contents(folder) == before, "the model that was there stays, and nothing else")
 
@@ -122,14 +132,20 @@ def signals(failures, folder):
             process.send_signal(number)
             process.wait()
             left = [path for path in folder.rglob("*") if path.is_file() and path not in inputs]
-            if process.returncode == 0:
-                print(f"{what}: had ended before {number.name}")
-            else:
-                failures.check(not left, f"{what}: {number.name} leaves "
-                                         f"{[p.name for p in left] or 'nothing'}")
+            failures.check(process.returncode == -number and not left,
+                           f"{what}: status {process.returncode} by {number.name}, leaves "
+                           f"{[p.name for p in left] or 'nothing'}")
             for path in left:
                 path.unlink()
             shutil.rmtree(folder / "d", ignore_errors=True)
+    # Under nohup a hangup ends nothing.
+    process = subprocess.Popen(["nohup", *commands[1][2]], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not (folder / "lg.part").exists():
+        time.sleep(0.0005)
+    process.send_signal(signal.SIGHUP)
+    failures.check(process.wait() == 0 and (folder / "lg").exists(),
+                   f"--logits under nohup: status {process.returncode}")
 
 
 if __name__ == "__main__":

@@ -263,7 +263,7 @@ bool Bench::comparePasses(Report &report) {
   for (uint32_t round = 0; round < options.readPasses; ++round) {
     progress("round " + std::to_string(round + 1) + " of " +
              std::to_string(options.readPasses));
-    if (round % 64 == 0 && !atDepth())
+    if (round % std::min<uint64_t>(options.generate, 64) == 0 && !atDepth())
       return false;
     for (size_t i = 0; i <= patterns.size(); ++i) {
       size_t which = round % 2 ? patterns.size() - i : i;

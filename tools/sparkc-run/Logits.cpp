@@ -14,22 +14,50 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
+#include <optional>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
 using namespace sparkc::run;
 
-/// The file that a signal which ends the process removes; empty: none.
-static char unfinished[4096];
-
-static void removeUnfinished(int signal) {
-  unlink(unfinished);
-  std::signal(signal, SIG_DFL);
-  std::raise(signal);
-}
-
 namespace {
+/// Removes a file when a signal ends the process, unless that is ignored (nohup).
+/// One at a time.
+class RemovedOnSignal {
+public:
+  explicit RemovedOnSignal(const std::string &file) {
+    if (file.size() >= sizeof path)
+      return;
+    std::strcpy(path, file.c_str());
+    struct sigaction action = {};
+    action.sa_handler = [](int number) {
+      unlink(path);
+      std::signal(number, SIG_DFL);
+      std::raise(number);
+    };
+    for (size_t i = 0; i < std::size(signals); ++i)
+      if (sigaction(signals[i], nullptr, &before[i]) == 0 &&
+          before[i].sa_handler != SIG_IGN)
+        sigaction(signals[i], &action, nullptr);
+  }
+  ~RemovedOnSignal() {
+    if (!*path)
+      return;
+    for (size_t i = 0; i < std::size(signals); ++i)
+      sigaction(signals[i], &before[i], nullptr);
+    *path = 0;
+  }
+  RemovedOnSignal(const RemovedOnSignal &) = delete;
+  RemovedOnSignal &operator=(const RemovedOnSignal &) = delete;
+
+private:
+  static constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
+  static inline char path[4096];
+  struct sigaction before[std::size(signals)];
+};
+
 /// A file that has its name only once it is complete. What is there already
 /// and is no regular file (a pipe, /dev/stdout) is written to as it is.
 class Output {
@@ -39,7 +67,7 @@ public:
     auto status = std::filesystem::status(path, ignored);
     if (!std::filesystem::exists(status) ||
         std::filesystem::is_regular_file(status))
-      removeOnSignal(writtenTo += ".part");
+      removed.emplace(writtenTo += ".part");
     file = std::fopen(writtenTo.c_str(), "wb");
   }
   ~Output() {
@@ -47,7 +75,6 @@ public:
       std::fclose(file);
     if (writtenTo != path)
       std::remove(writtenTo.c_str());
-    removeOnSignal("");
   }
   bool isOpen() const { return file != nullptr; }
   bool write(const float *rows, size_t count) {
@@ -66,15 +93,8 @@ public:
   }
 
 private:
-  static void removeOnSignal(const std::string &file) {
-    if (file.size() >= sizeof unfinished)
-      return;
-    for (int signal : {SIGINT, SIGTERM, SIGHUP})
-      std::signal(signal, file.empty() ? SIG_DFL : removeUnfinished);
-    std::strcpy(unfinished, file.c_str());
-  }
-
   std::string path, writtenTo;
+  std::optional<RemovedOnSignal> removed;
   std::FILE *file;
 };
 } // namespace

@@ -323,19 +323,14 @@ llvm::Error Compilation::chooseGrids(std::vector<std::string> &rules) {
 /// Chooses the codes of quantized weights on a text. They come to lie in a file
 /// beside the output, which text of a stage goes on naming.
 llvm::Error Compilation::calibrateWeights() {
-  StringRef beside = options.output;
-  if (beside.empty() || beside == "-")
-    beside = options.dequantize.empty() ? options.exportGguf
-                                        : options.dequantize;
-  if (beside.empty())
+  const std::string codes = codesBeside(options);
+  if (codes.empty())
     return importError(options.input, "--calibrate needs -o FILE: the codes it "
                                       "chooses lie beside that file");
-  SmallString<256> codes(beside);
-  llvm::sys::path::replace_extension(codes, ".codes");
   CalibrationOptions calibration;
   calibration.text = options.calibrate;
   calibration.windows = options.calibrateWindows;
-  calibration.codes = std::string(codes);
+  calibration.codes = codes;
   calibration.quiet = options.quiet;
   auto chosen = calibrate(*module, *staged, calibration);
   if (!chosen)
@@ -561,17 +556,14 @@ llvm::Error Compilation::writeModel(StringRef path) {
   auto object = linkOutput(*code, path, link);
   if (!object)
     return object.takeError();
+  object->removeOnSignal();
   // A certified model has them once it is measured.
   if (options.certify.empty())
     if (llvm::Error error = writeExtras(report))
       return error;
-  // An older model stays until all of this one is written.
-  if (llvm::Error error = (*writer)->finish())
-    return error;
-  llvm::Error error = object->commit();
-  if (error)
-    llvm::sys::fs::remove(weightsBeside(path));
-  return error;
+  return replaceModel(
+      path, [&] { return (*writer)->finish(); },
+      [&] { return object->commit(); });
 }
 
 namespace {
@@ -633,13 +625,15 @@ llvm::Error Compilation::writeCertifiedModel() {
     return error;
   if (llvm::Error error = writeExtras(report))
     return error;
-  const std::string weights = weightsBeside(options.output);
-  std::error_code failed = llvm::sys::fs::rename(build.weights, weights);
-  if (!failed)
-    failed = llvm::sys::fs::rename(build.object, options.output);
-  if (failed)
-    return importError(options.output, failed.message());
-  return llvm::Error::success();
+  auto rename = [&](StringRef from, StringRef to) -> llvm::Error {
+    if (std::error_code failed = llvm::sys::fs::rename(from, to))
+      return importError(to, failed.message());
+    return llvm::Error::success();
+  };
+  return replaceModel(
+      options.output,
+      [&] { return rename(build.weights, weightsBeside(options.output)); },
+      [&] { return rename(build.object, options.output); });
 }
 
 llvm::Error Compilation::resolveTargets(bool bf16) {

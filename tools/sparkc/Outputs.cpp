@@ -12,6 +12,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cerrno>
 #include <unistd.h>
@@ -24,6 +25,46 @@ std::string sparkc::weightsBeside(StringRef object) {
   SmallString<256> weights(object);
   llvm::sys::path::replace_extension(weights, ".weights");
   return std::string(weights);
+}
+
+std::string sparkc::codesBeside(const DriverOptions &options) {
+  StringRef beside = options.output;
+  if (beside.empty() || beside == "-")
+    beside = options.dequantize.empty() ? options.exportGguf
+                                        : options.dequantize;
+  if (beside.empty())
+    return "";
+  SmallString<256> codes(beside);
+  llvm::sys::path::replace_extension(codes, ".codes");
+  return std::string(codes);
+}
+
+llvm::Error
+sparkc::replaceModel(StringRef object,
+                     llvm::function_ref<llvm::Error()> renameWeights,
+                     llvm::function_ref<llvm::Error()> renameObject) {
+  const std::string weights = weightsBeside(object);
+  SmallString<256> older;
+  if (fs::exists(weights)) {
+    fs::createUniquePath(weights + ".%%%%%%.old", older, false);
+    // Where there are no hard links there is no way back.
+    if (fs::create_hard_link(weights, older))
+      older.clear();
+    else
+      llvm::sys::RemoveFileOnSignal(older);
+  }
+  llvm::Error error = renameWeights();
+  if (!error && (error = renameObject())) {
+    if (older.empty())
+      fs::remove(weights);
+    else
+      fs::rename(older, weights);
+  }
+  if (!older.empty()) {
+    fs::remove(older);
+    llvm::sys::DontRemoveFileOnSignal(older);
+  }
+  return error;
 }
 
 llvm::Error sparkc::printOut(StringRef text) {
@@ -79,6 +120,16 @@ static llvm::StringSet<> inputsOf(const DriverOptions &options,
   return files;
 }
 
+/// A new file can be made beside `path`.
+static llvm::Error checkDirectory(StringRef path) {
+  std::string directory = directoryOf(path);
+  if (fs::exists(directory) && !fs::is_directory(directory))
+    return importError(path, "cannot write: " + Twine(strerror(ENOTDIR)));
+  if (access(directory.c_str(), W_OK | X_OK) != 0)
+    return importError(path, "cannot write: " + Twine(strerror(errno)));
+  return llvm::Error::success();
+}
+
 llvm::Error sparkc::checkOutputs(const DriverOptions &options,
                                  ModuleOp module) {
   SmallVector<std::pair<StringRef, std::string>> outputs;
@@ -92,14 +143,16 @@ llvm::Error sparkc::checkOutputs(const DriverOptions &options,
   add("--report", options.report);
   add("--pareto", options.pareto);
   add("--export-gguf", options.exportGguf);
+  if (!options.calibrate.empty())
+    add("--calibrate, for codes,", codesBeside(options));
 
   llvm::StringSet<> inputs = inputsOf(options, module);
   llvm::StringMap<StringRef> seen;
   for (auto &[option, path] : outputs) {
     if (fs::exists(path) && !fs::is_regular_file(path))
       return importError(path, "cannot write: not a regular file");
-    if (access(directoryOf(path).c_str(), W_OK) != 0)
-      return importError(path, "cannot write: " + Twine(strerror(errno)));
+    if (llvm::Error error = checkDirectory(path))
+      return error;
     std::string real = realName(path);
     if (inputs.contains(real))
       return importError(path, "is read from; " + option +
@@ -109,5 +162,7 @@ llvm::Error sparkc::checkOutputs(const DriverOptions &options,
       return importError(path, "is written to by " + other->second + " and " +
                                    option);
   }
+  if (!options.dequantize.empty() && !fs::exists(options.dequantize))
+    return checkDirectory(options.dequantize);
   return llvm::Error::success();
 }
