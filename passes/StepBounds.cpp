@@ -22,6 +22,7 @@
 #include "codegen/weights/PackedMatrixOf.h"
 #include "passes/StepChecks.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -101,7 +102,9 @@ private:
   LogicalResult checkWeights(Operation *op, const Base &base);
   /// The pack that holds the byte at `offset` of the payload.
   step::PackOp packAt(int64_t offset);
-  InFlightDiagnostic misses(Operation *op, const Base &base, int64_t offset);
+  LogicalResult
+  checkRead(Operation *op, const Base &base, int64_t offset,
+            llvm::function_ref<std::string(step::PackOp, int64_t)> fault);
 
   // The arena.
   LogicalResult checkRow(Operation *op, StringRef slot, int64_t bytes);
@@ -186,76 +189,90 @@ static void noteCall(InFlightDiagnostic &diag, const Base &base) {
         << base.kv;
 }
 
-/// Of an op whose read at `offset` is not what is packed there.
-InFlightDiagnostic BoundsChecker::misses(Operation *op, const Base &base,
-                                         int64_t offset) {
+/// The read `offset` bytes from the base. `fault` is given the pack that holds
+/// its first byte, and where in it, and says what is wrong; nothing: it fits.
+LogicalResult BoundsChecker::checkRead(
+    Operation *op, const Base &base, int64_t offset,
+    llvm::function_ref<std::string(step::PackOp, int64_t)> fault) {
+  int64_t at = base.weights + offset;
+  step::PackOp pack = packAt(at);
+  std::string wrong = pack ? fault(pack, at - int64_t(pack.getOffset())) : "";
+  if (pack && wrong.empty())
+    return success();
   InFlightDiagnostic diag =
-      op->emitOpError() << "reads at byte " << offset << " of the payload, ";
-  if (step::PackOp pack = packAt(offset))
+      op->emitOpError() << "reads at byte " << at << " of the payload, ";
+  if (pack)
     diag << "where " << named(pack) << " at " << pack.getOffset()
          << " holds layout '" << pack.getLayout() << "' cols "
-         << pack.getCols() << " group " << pack.getGroup() << ": ";
+         << pack.getCols() << " group " << pack.getGroup() << ": " << wrong;
   else
     diag << "where nothing is packed";
   noteCall(diag, base);
   return diag;
 }
 
+static std::string tilesFault(step::TilesOp tiles, step::PackOp pack,
+                              int64_t within) {
+  if (pack.getLayout() != tiles.getLayout() ||
+      pack.getCols() != tiles.getCols() || pack.getGroup() != tiles.getGroup())
+    return "not its tiles";
+  PackedMatrix matrix = packedMatrix(pack);
+  if (within % matrix.tileBytes())
+    return llvm::formatv("inside a tile of {0} bytes", matrix.tileBytes());
+  int64_t left = matrix.tiles() - within / matrix.tileBytes();
+  int64_t units = tiles.getUnits();
+  if (units <= left / (tiles.getPaired() ? 2 : 1))
+    return "";
+  return llvm::formatv("{0} tiles, not {1}{2}", left, units,
+                       tiles.getPaired() ? " pairs" : "");
+}
+
+static std::string normFault(step::RmsNormOp norm, step::PackOp pack,
+                             int64_t within) {
+  int64_t size = norm.getInput().getType().getSize();
+  if (pack.getLayout() == layoutName(Layout::VectorF32) &&
+      int64_t(pack.getCols()) == size && !within)
+    return "";
+  return llvm::formatv("no vector of {0}", size);
+}
+
+static std::string embedFault(step::EmbedOp embed, step::PackOp pack,
+                              int64_t within, spark::ConfigOp config) {
+  if (pack.getLayout() != embed.getLayout() ||
+      pack.getCols() != embed.getHidden() ||
+      pack.getGroup() != embed.getGroup().value_or(0) || within)
+    return "not its rows";
+  // Rows of a plain run are where their number says.
+  RowRun run = packedMatrix(pack).runs.front();
+  bool plain = !run.paired() && !run.baseA && run.heads == 1;
+  int64_t rows = plain ? run.width : 0;
+  if (!config || rows >= int64_t(config.getVocab()))
+    return "";
+  return llvm::formatv("{0} rows, not a vocabulary of {1}", rows,
+                       config.getVocab());
+}
+
 LogicalResult BoundsChecker::checkWeights(Operation *op, const Base &base) {
   if (packs.empty())
     return success();
   return TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](step::TilesOp tiles) -> LogicalResult {
-        int64_t at = base.weights + int64_t(tiles.getOffset());
-        step::PackOp pack = packAt(at);
-        if (!pack)
-          return misses(op, base, at);
-        if (pack.getLayout() != tiles.getLayout() ||
-            pack.getCols() != tiles.getCols() ||
-            pack.getGroup() != tiles.getGroup())
-          return misses(op, base, at) << "not its tiles";
-        PackedMatrix matrix = packedMatrix(pack);
-        int64_t within = at - int64_t(pack.getOffset());
-        if (within % matrix.tileBytes())
-          return misses(op, base, at)
-                 << "inside a tile of " << matrix.tileBytes() << " bytes";
-        int64_t first = within / matrix.tileBytes(), units = tiles.getUnits(),
-                left = matrix.tiles() - first, each = tiles.getPaired() ? 2 : 1;
-        if (units > left / each)
-          return misses(op, base, at)
-                 << left << " tiles, not " << units
-                 << (each == 2 ? " pairs" : "");
-        return success();
+      .Case([&](step::TilesOp tiles) {
+        return checkRead(op, base, tiles.getOffset(),
+                         [&](step::PackOp pack, int64_t within) {
+                           return tilesFault(tiles, pack, within);
+                         });
       })
-      .Case([&](step::RmsNormOp norm) -> LogicalResult {
-        int64_t at = base.weights + int64_t(norm.getWeight());
-        step::PackOp pack = packAt(at);
-        if (!pack)
-          return misses(op, base, at);
-        int64_t size = norm.getInput().getType().getSize();
-        if (pack.getLayout() != layoutName(Layout::VectorF32) ||
-            int64_t(pack.getCols()) != size || at != int64_t(pack.getOffset()))
-          return misses(op, base, at) << "no vector of " << size;
-        return success();
+      .Case([&](step::RmsNormOp norm) {
+        return checkRead(op, base, norm.getWeight(),
+                         [&](step::PackOp pack, int64_t within) {
+                           return normFault(norm, pack, within);
+                         });
       })
-      .Case([&](step::EmbedOp embed) -> LogicalResult {
-        int64_t at = base.weights + int64_t(embed.getWeight());
-        step::PackOp pack = packAt(at);
-        if (!pack)
-          return misses(op, base, at);
-        if (pack.getLayout() != embed.getLayout() ||
-            pack.getCols() != embed.getHidden() ||
-            pack.getGroup() != embed.getGroup().value_or(0) ||
-            at != int64_t(pack.getOffset()))
-          return misses(op, base, at) << "not its rows";
-        RowRun run = packedMatrix(pack).runs.front();
-        int64_t rows = run.paired() || run.baseA ? 0
-                       : run.heads == 1          ? run.width
-                                                 : 0;
-        if (config && rows < int64_t(config.getVocab()))
-          return misses(op, base, at) << rows << " rows, not a vocabulary of "
-                                      << config.getVocab();
-        return success();
+      .Case([&](step::EmbedOp embed) {
+        return checkRead(op, base, embed.getWeight(),
+                         [&](step::PackOp pack, int64_t within) {
+                           return embedFault(embed, pack, within, config);
+                         });
       })
       .Case([&](step::StreamOp stream) -> LogicalResult {
         int64_t end = base.weights + int64_t(stream.getOffset()) +
@@ -379,7 +396,8 @@ LogicalResult BoundsChecker::checkCache(Operation *op, step::CacheAttr cache,
   int64_t each =
       times(cache.getHeads(), cache.getKeyBytes() + cache.getValueBytes());
   int64_t positions = cache.getPositions();
-  Bytes end = base.kv + (positions ? Bytes(times(each, positions)) : Bytes(0, each));
+  Bytes size = positions ? Bytes(times(each, positions)) : Bytes(0, each);
+  Bytes end = base.kv + size;
   Bytes room = info.getKv();
   if (end.fitsIn(room))
     return success();
@@ -393,7 +411,7 @@ LogicalResult BoundsChecker::checkCache(Operation *op, step::CacheAttr cache,
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// Epilogues look at single lanes of the last tile alone: there is none behind it.
+/// Epilogues look at single lanes of the last tile alone: none is behind it.
 LogicalResult BoundsChecker::checkLanes(Operation *op, step::LanesAttr lanes) {
   auto tiles = op->getParentOfType<step::TilesOp>();
   int64_t units = (lanes.getCount() + kLanes - 1) / kLanes;
@@ -424,15 +442,17 @@ LogicalResult BoundsChecker::checkOp(Operation *op) {
       })
       .Case([&](step::EmbedOp embed) {
         // Codes are read in whole groups.
-        return row(embed.getSlot(), llvm::alignTo(embed.getHidden(),
-                                                  embed.getGroup().value_or(1)));
+        return row(embed.getSlot(),
+                   llvm::alignTo(embed.getHidden(),
+                                 embed.getGroup().value_or(1)));
       })
       .Case([&](step::ResidualOp residual) -> LogicalResult {
         step::LanesAttr lanes = residual.getLanes();
         if (failed(checkLanes(op, lanes)))
           return failure();
         // Lanes side by side are read sixteen at a time.
-        int64_t over = -lanes.getCount() & (kLanes - 1);
+        int64_t count = lanes.getCount();
+        int64_t over = llvm::alignTo(count, kLanes) - count;
         return row(residual.getSlot(), plus(lanesEnd(lanes), over));
       })
       .Case([&](step::StoreOp store) -> LogicalResult {
@@ -520,9 +540,7 @@ LogicalResult BoundsChecker::run() {
   for (auto func : module.getOps<step::FuncOp>())
     for (const Base &base : bases[func.getSymName()])
       if (failed(all(func, [&](Operation *op) {
-            step::CacheAttr cache;
-            if (auto attr = op->getAttrOfType<step::CacheAttr>("cache"))
-              cache = attr;
+            auto cache = op->getAttrOfType<step::CacheAttr>("cache");
             if (cache && failed(checkCache(op, cache, base)))
               return failure();
             return checkWeights(op, base);

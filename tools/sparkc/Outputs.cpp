@@ -144,7 +144,7 @@ llvm::Error sparkc::checkOutputs(const DriverOptions &options,
   add("--pareto", options.pareto);
   add("--export-gguf", options.exportGguf);
   if (!options.calibrate.empty())
-    add("--calibrate, for codes,", codesBeside(options));
+    add("--calibrate (its codes)", codesBeside(options));
 
   llvm::StringSet<> inputs = inputsOf(options, module);
   llvm::StringMap<StringRef> seen;
