@@ -158,9 +158,12 @@ Expected<OutputFile> sparkc::linkOutput(StringRef object, StringRef path,
   if (!output)
     return createStringError(path +
                              ": cannot link: " + toString(output.takeError()));
-  return OutputFile::write(path, StringRef(output->data(), output->size()),
-                           sys::fs::all_read | sys::fs::all_write |
-                               sys::fs::all_exe);
+  auto file = OutputFile::create(path, /*mode=*/0777);
+  if (!file)
+    return file.takeError();
+  if (Error error = file->write(0, StringRef(output->data(), output->size())))
+    return error;
+  return file;
 }
 
 Error sparkc::linkSharedObject(StringRef object, StringRef path,

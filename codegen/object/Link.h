@@ -9,7 +9,7 @@
 #define SPARKC_CODEGEN_OBJECT_LINK_H
 
 #include "llvm/ADT/StringRef.h"
-#include "codegen/object/OutputFile.h"
+#include "codegen/output/OutputFile.h"
 #include "llvm/Support/Error.h"
 
 namespace sparkc {

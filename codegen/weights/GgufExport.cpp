@@ -12,10 +12,6 @@
 #include "codegen/weights/QuantizedTile.h"
 #include "dialect/import/GgufModel.h"
 #include "dialect/import/ImportError.h"
-#include "llvm/Support/Errno.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Signals.h"
-#include <unistd.h>
 
 using namespace sparkc;
 
@@ -101,27 +97,16 @@ GgufExport::create(mlir::ModuleOp module, const Checkpoint &checkpoint,
   if (!checkpoint.isGguf())
     self->writer.add("general.quantization_version", uint32_t(2));
 
-  std::string header = self->writer.header();
-  llvm::SmallString<128> name;
-  if (std::error_code error = llvm::sys::fs::createUniqueFile(
-          path + ".%%%%%%.tmp", self->fd, name))
-    return importError(path, "cannot write: " + error.message());
-  self->temporary = name.str().str();
-  llvm::sys::RemoveFileOnSignal(self->temporary);
-  if (ftruncate(self->fd, self->writer.fileBytes()) != 0 ||
-      pwrite(self->fd, header.data(), header.size(), 0) !=
-          ssize_t(header.size()))
-    return importError(path, "cannot write: " + llvm::sys::StrError(errno));
+  llvm::Expected<OutputFile> file = OutputFile::create(path);
+  if (!file)
+    return file.takeError();
+  self->file.emplace(std::move(*file));
+  self->file->removeOnSignal();
+  if (llvm::Error error = self->file->resize(self->writer.fileBytes()))
+    return error;
+  if (llvm::Error error = self->file->write(0, self->writer.header()))
+    return error;
   return self;
-}
-
-GgufExport::~GgufExport() {
-  if (fd >= 0)
-    close(fd);
-  if (temporary.empty())
-    return;
-  llvm::sys::fs::remove(temporary);
-  llvm::sys::DontRemoveFileOnSignal(temporary);
 }
 
 llvm::Error GgufExport::put(Tensor &tensor, int64_t row,
@@ -129,16 +114,9 @@ llvm::Error GgufExport::put(Tensor &tensor, int64_t row,
   uint64_t at = row * bytes.size();
   if (at + bytes.size() > writer.bytes(tensor.index))
     return importError(path, "a row past the end of its tensor");
-  for (uint64_t done = 0; done < bytes.size();) {
-    ssize_t n = pwrite(fd, bytes.data() + done, bytes.size() - done,
-                       writer.offset(tensor.index) + at + done);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n <= 0)
-      return importError(path, "cannot write: " + llvm::sys::StrError(
-                                                      n < 0 ? errno : ENOSPC));
-    done += n;
-  }
+  if (llvm::Error error =
+          file->write(writer.offset(tensor.index) + at, bytes))
+    return error;
   tensor.written += bytes.size();
   return llvm::Error::success();
 }
@@ -220,11 +198,5 @@ llvm::Error GgufExport::finish() {
                                    " of " +
                                    llvm::Twine(writer.bytes(tensor->index)) +
                                    " bytes were written");
-  if (close(std::exchange(fd, -1)) != 0)
-    return importError(path, llvm::sys::StrError(errno));
-  if (std::error_code error = llvm::sys::fs::rename(temporary, path))
-    return importError(path, error.message());
-  llvm::sys::DontRemoveFileOnSignal(temporary);
-  temporary.clear();
-  return llvm::Error::success();
+  return file->commit();
 }

@@ -20,6 +20,7 @@
 #include "dialect/spark/Spark.h"
 #include <atomic>
 #include <map>
+#include <optional>
 
 namespace sparkc {
 
@@ -32,7 +33,6 @@ public:
   static llvm::Expected<std::unique_ptr<GgufExport>>
   create(mlir::ModuleOp module, const Checkpoint &checkpoint,
          llvm::StringRef source, llvm::StringRef path);
-  ~GgufExport();
   GgufExport(const GgufExport &) = delete;
   GgufExport &operator=(const GgufExport &) = delete;
 
@@ -54,8 +54,8 @@ private:
                       const uint8_t *bytes);
   llvm::Error put(Tensor &tensor, int64_t row, llvm::ArrayRef<uint8_t> bytes);
 
-  std::string path, temporary;
-  int fd = -1;
+  std::string path;
+  std::optional<OutputFile> file;
   GgufWriter writer;
   std::map<std::string, std::unique_ptr<Tensor>, std::less<>> tensors;
 };

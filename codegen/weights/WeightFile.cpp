@@ -7,8 +7,6 @@
 
 #include "codegen/weights/WeightFile.h"
 #include "llvm/ADT/Twine.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <cerrno>
@@ -42,13 +40,11 @@ llvm::Expected<std::unique_ptr<WeightFileWriter>>
 WeightFileWriter::create(llvm::StringRef path) {
   auto writer = std::unique_ptr<WeightFileWriter>(new WeightFileWriter());
   writer->path = path.str();
-  llvm::SmallString<128> name;
-  if (std::error_code ec = llvm::sys::fs::createUniqueFile(path + ".%%%%%%.tmp",
-                                                           writer->fd, name))
-    return llvm::createStringError(ec, writer->path +
-                                           ": cannot write: " + ec.message());
-  writer->temporary = name.str().str();
-  llvm::sys::RemoveFileOnSignal(writer->temporary);
+  llvm::Expected<OutputFile> file = OutputFile::create(path);
+  if (!file)
+    return file.takeError();
+  writer->file.emplace(std::move(*file));
+  writer->file->removeOnSignal();
   writer->buffer.reserve(kBufferBytes);
   // The header comes last; until then the file starts with zeros, and no
   // reader takes it for a weights file.
@@ -58,38 +54,17 @@ WeightFileWriter::create(llvm::StringRef path) {
   return writer;
 }
 
-WeightFileWriter::~WeightFileWriter() {
-  if (fd >= 0)
-    ::close(fd);
-  if (!finished && !temporary.empty()) {
-    llvm::sys::fs::remove(temporary);
-    llvm::sys::DontRemoveFileOnSignal(temporary);
-  }
-}
+WeightFileWriter::~WeightFileWriter() = default;
 
 llvm::Error WeightFileWriter::failure(const llvm::Twine &what) const {
   return llvm::createStringError((path.empty() ? "weights" : path) + ": " +
                                  what);
 }
 
-llvm::Error WeightFileWriter::writeError(int errnum) const {
-  return llvm::createStringError(
-      std::error_code(errnum, std::generic_category()),
-      path + ": cannot write: " + std::strerror(errnum));
-}
-
 llvm::Error WeightFileWriter::flush() {
-  const uint8_t *p = buffer.data();
-  size_t left = buffer.size();
-  while (left) {
-    ssize_t n = ::write(fd, p, left);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n <= 0)
-      return writeError(n < 0 ? errno : ENOSPC);
-    p += n;
-    left -= n;
-  }
+  if (llvm::Error error = file->write(flushed, buffer))
+    return error;
+  flushed += buffer.size();
   buffer.clear();
   return llvm::Error::success();
 }
@@ -97,7 +72,7 @@ llvm::Error WeightFileWriter::flush() {
 llvm::Error WeightFileWriter::put(const void *data, uint64_t size) {
   filePosition += size;
   const uint8_t *p = static_cast<const uint8_t *>(data);
-  while (fd >= 0 && size) {
+  while (file && size) {
     uint64_t n = std::min<uint64_t>(size, kBufferBytes - buffer.size());
     buffer.insert(buffer.end(), p, p + n);
     p += n;
@@ -173,10 +148,8 @@ llvm::Expected<WeightDigest> WeightFileWriter::finishPayload() {
 llvm::Error WeightFileWriter::finish(bool sync) {
   if (llvm::Expected<WeightDigest> done = finishPayload(); !done)
     return done.takeError();
-  if (path.empty()) {
-    finished = true;
+  if (!file)
     return llvm::Error::success();
-  }
 
   sparkc_weights_header header = {};
   std::memcpy(header.magic, SPARKC_WEIGHTS_MAGIC, sizeof(header.magic));
@@ -210,20 +183,13 @@ llvm::Error WeightFileWriter::finish(bool sync) {
   header.hash = XXH3_64bits(&header, offsetof(sparkc_weights_header, hash));
   if (llvm::Error e = flush())
     return e;
-  ssize_t n = ::pwrite(fd, &header, sizeof(header), 0);
-  if (n != static_cast<ssize_t>(sizeof(header)))
-    return writeError(n < 0 ? errno : ENOSPC);
-  if (sync && ::fsync(fd) != 0)
-    return writeError(errno);
-  int status = ::close(fd);
-  fd = -1;
-  if (status != 0)
-    return writeError(errno);
-  if (std::error_code ec = llvm::sys::fs::rename(temporary, path))
-    return writeError(ec.value());
-  llvm::sys::DontRemoveFileOnSignal(temporary);
-  finished = true;
-  return llvm::Error::success();
+  const auto *headerBytes = reinterpret_cast<const uint8_t *>(&header);
+  if (llvm::Error e = file->write(0, {headerBytes, sizeof(header)}))
+    return e;
+  if (sync)
+    if (llvm::Error e = file->sync())
+      return e;
+  return file->commit();
 }
 
 llvm::Error addSectionToFile(llvm::StringRef path, sparkc_section_kind kind,

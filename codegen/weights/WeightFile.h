@@ -14,11 +14,13 @@
 #ifndef SPARKC_CODEGEN_WEIGHTS_WEIGHTFILE_H
 #define SPARKC_CODEGEN_WEIGHTS_WEIGHTFILE_H
 
+#include "codegen/output/OutputFile.h"
 #include "codegen/weights/PackedLayout.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace sparkc {
@@ -87,14 +89,14 @@ private:
   llvm::Error put(const void *data, uint64_t size);
   llvm::Error flush();
   llvm::Error failure(const llvm::Twine &what) const;
-  llvm::Error writeError(int errnum) const;
 
   struct Hash;
-  std::string path, temporary;
-  int fd = -1;
-  bool payloadDone = false, finished = false;
+  std::string path;
+  std::optional<OutputFile> file; ///< none: only a digest is wanted
+  bool payloadDone = false;
   uint64_t position = 0;     ///< in the payload
   uint64_t filePosition = 0; ///< in the file, buffered bytes included
+  uint64_t flushed = 0;      ///< of the file
   uint64_t tensorEnd = 0;    ///< in the payload, of the tensor begun last
   std::vector<uint8_t> buffer;
   std::vector<DirectoryEntry> entries;

@@ -243,13 +243,17 @@ LogicalResult PackOp::verify() {
     return failure();
   if (getRuns().empty() || getWeights().empty())
     return emitOpError("expects at least one run and one weight");
-  int64_t weights = getWeights().size();
+  int64_t weights = getWeights().size(), rows = 0;
   for (auto run : getRuns().getAsRange<RunAttr>()) {
     int64_t a = run.getWeightA(), b = run.getWeightB();
     if (a < 0 || a >= weights || b < -1 || b >= weights)
       return emitOpError() << "has a run of weights " << a << " and " << b
                            << ", but lists " << weights;
+    rows += run.getHeads() * run.getWidth() * (b < 0 ? 1 : 2);
   }
+  if (rows > kMemoryLimit / 4 / int64_t(getCols()))
+    return emitOpError() << rows << " rows of " << getCols()
+                         << " columns are too many";
   return success();
 }
 

@@ -109,29 +109,30 @@ def check_same(failures, folder):
     failures.check(weights_of(plain) != weights_of(two), "which are not those without a text")
     text = folder / "step.mlir"
     tool("sparkc", model, "--emit=step", "-o", text, "--quiet", *options)
-    failures.check("C4_32" in text.read_text() and (folder / "step.codes").exists(),
+    failures.check("C4_32" in text.read_text() and (folder / "step.mlir.codes").exists(),
                    "the text of a stage names the file of codes")
     failures.check('activations = "int8:g32"' in text.read_text(),
                    "activations have groups of 32")
-    said = tool("sparkc-run", build(model, folder / "int8.so", *options, "--activations", "int8"),
+    said = tool("sparkc-run", build(model, folder / "step.so", *options, "--activations", "int8"),
                 "--version").stdout.decode()
     failures.check("calibrated" in said and "activations" not in said,
                    "or those of the weights, if asked for")
+    failures.check((folder / "step.mlir.codes").exists(), "what a text names is left alone by others")
     again = build(text, folder / "again.so")
     failures.check(weights_of(again) == weights_of(two) and again.read_bytes() == two.read_bytes(),
                    "a compile that goes on from it gives the same model")
-    broken = bytearray((folder / "step.codes").read_bytes())
-    failures.check(not (folder / "two.codes").exists(), "nothing is left beside a finished model")
+    broken = bytearray((folder / "step.mlir.codes").read_bytes())
+    failures.check(not (folder / "two.so.codes").exists(), "nothing is left beside a finished model")
     for at in range(len(broken) // 2, len(broken) // 2 + 200):
         broken[at] = 255
-    (folder / "step.codes").write_bytes(broken)
+    (folder / "step.mlir.codes").write_bytes(broken)
     expect_error(failures, "a file of codes that holds none", "sparkc", text, "-o",
-                 folder / "broken.so", names=["step.codes"])
+                 folder / "broken.so", names=["step.mlir.codes"])
 
 
 def check_resume(failures, folder):
     whole = build(SPARK_TINY, folder / "whole.so", *FEW)
-    so, codes = folder / "cut.so", folder / "cut.codes"
+    so, codes = folder / "cut.so", folder / "cut.so.codes"
     command = [str(c) for c in (BIN / "sparkc", SPARK_TINY, "-o", so, "--quiet", *FEW)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     deadline = time.time() + 120
@@ -143,7 +144,7 @@ def check_resume(failures, folder):
     failures.check(process.returncode == 1 and len(lines) == 1
                    and lines[0].startswith(f"sparkc: error: {codes}: interrupted"),
                    f"interrupted: status {process.returncode}, {lines}")
-    failures.check(names(folder) == ["cut.codes", "whole.so", "whole.weights"],
+    failures.check(names(folder) == ["cut.so.codes", "whole.so", "whole.weights"],
                    f"left behind: {names(folder)}")
     size = codes.stat().st_size
     with open(codes, "ab") as file:  # as if the last record were not whole
@@ -187,7 +188,7 @@ def check_errors(failures, folder):
     fails("activations that overflow", hot, tokens, name=["layers.1"])
     fails("the same with fixed grids", hot, tokens, "--weights", "q4:g32", name=["layers.1"])
     # A file of ours in the way stays; so does any other.
-    letter = so.with_suffix(".codes")
+    letter = so.with_name(so.name + ".codes")
     letter.write_text("a letter")
     expect_error(failures, "another file in the way", "sparkc", model, "-o", so, "--calibrate",
                  tokens, names=[letter])

@@ -36,6 +36,8 @@ def names(failures, folder):
     os.mkfifo(fifo)
     (folder / "alias").symlink_to(model)
     out, tensors = folder / "x.so", model / "model.safetensors"
+    shard = model / "unused.safetensors"
+    shutil.copy(tensors, shard)
     before = contents(folder)
 
     def refused(what, *arguments, names=()):
@@ -45,6 +47,7 @@ def names(failures, folder):
     for what, *arguments in (
             ("the config", model, "-o", out, "--report", model / "config.json"),
             ("the weights", model, "-o", tensors),
+            ("a shard without a weight of the model", model, "-o", shard),
             ("the weights by another name", model, "-o", folder / "alias/model.safetensors"),
             ("the weights, of a stage's text", stage, "-o", tensors),
             ("the text of a stage", stage, "--emit=obj", "-o", stage),
@@ -58,8 +61,7 @@ def names(failures, folder):
             ("weights and report", "-o", out, "--report", folder / "x.weights"),
             ("object and export", "-o", out, "--weights", "q8_0", "--export-gguf", out),
             ("report and codes", "-o", out, "--calibrate", stage, "--report",
-             folder / "x.codes"),
-            ("object and codes", "--emit=obj", "-o", folder / "x.codes", "--calibrate", stage),
+             folder / "x.so.codes"),
             ("export and report", "--weights", "q8_0", "--export-gguf", folder / "y",
              "--report", folder / "model/../y")):
         refused(f"one name for {what}", model, *arguments, names=["is written to by"])

@@ -32,11 +32,9 @@ std::string sparkc::codesBeside(const DriverOptions &options) {
   if (beside.empty() || beside == "-")
     beside = options.dequantize.empty() ? options.exportGguf
                                         : options.dequantize;
-  if (beside.empty())
-    return "";
-  SmallString<256> codes(beside);
-  llvm::sys::path::replace_extension(codes, ".codes");
-  return std::string(codes);
+  beside = beside.rtrim('/');
+  // All of the name, or k.so and k.mlir would share what the text names.
+  return beside.empty() ? "" : (beside + ".codes").str();
 }
 
 llvm::Error
@@ -107,8 +105,14 @@ static llvm::StringSet<> inputsOf(const DriverOptions &options,
   for (const std::string &path :
        {options.input, options.calibrate, options.certify})
     add(path);
-  for (const char *name : {"config.json", "model.safetensors.index.json"})
-    add(options.input + "/" + name);
+  add(options.input + "/config.json");
+  add(options.input + "/model.safetensors.index.json");
+  // Shards too that hold nothing of the model.
+  std::error_code error;
+  for (fs::directory_iterator file(options.input, error), end;
+       !error && file != end; file.increment(error))
+    if (StringRef(file->path()).ends_with(".safetensors"))
+      add(file->path());
   for (auto weight : module.getOps<spark::WeightOp>()) {
     add(weight.getSource().getFile());
     if (ArrayAttr parts = weight.getSource().getParts())

@@ -121,6 +121,12 @@ step.pack @p at 0 layout "tile16_bf16" cols 128 group 0
 
 // -----
 
+// expected-error@+1 {{'step.pack' op 2147483648 rows of 2147483648 columns are too many}}
+step.pack @p at 0 layout "tile16_bf16" cols 2147483648 group 0
+  runs [#step.run<heads = 1, width = 2147483648, stride = 2147483648>] of [@w]
+
+// -----
+
 // expected-error@+1 {{'step.pack' op has a run of weights 0 and 1, but lists 1}}
 step.pack @p at 0 layout "tile16_bf16" cols 128 group 0
   runs [#step.run<heads = 1, width = 16, stride = 16, weight_b = 1>] of [@w]

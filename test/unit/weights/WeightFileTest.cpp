@@ -197,14 +197,16 @@ TEST_F(WeightFile, WriteErrorsNameTheFile) {
   EXPECT_EQ(llvm::toString(writer.takeError()),
             dir +
                 "/no/such/m.weights: cannot write: No such file or directory");
-  // The target is a directory: only the rename can find out.
-  ASSERT_FALSE(llvm::sys::fs::create_directory(path));
+  // The target becomes a directory meanwhile: only the rename can find out.
   auto other = llvm::cantFail(WeightFileWriter::create(path));
   writeSample(*other);
+  ASSERT_FALSE(llvm::sys::fs::create_directory(path));
   EXPECT_EQ(llvm::toString(other->finish()),
             path + ": cannot write: Is a directory");
   other.reset();
   EXPECT_EQ(files(), 1);
+  EXPECT_EQ(llvm::toString(WeightFileWriter::create(path).takeError()),
+            path + ": cannot write: not a regular file");
 }
 
 // A full disk, by way of a limit on the size of files.

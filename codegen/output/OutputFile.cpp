@@ -1,0 +1,101 @@
+//===- OutputFile.cpp - Files that appear when they are complete ----------===//
+//
+// Part of sparkc, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/output/OutputFile.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/Errno.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Signals.h"
+#include <cerrno>
+#include <unistd.h>
+#include <utility>
+
+using namespace llvm;
+using namespace sparkc;
+
+Error OutputFile::failure(int error) const {
+  std::error_code code(error, std::generic_category());
+  return createStringError(code, path + ": cannot write: " + code.message());
+}
+
+Expected<OutputFile> OutputFile::create(StringRef path, unsigned mode) {
+  // Renaming would put a plain file in the place of a device.
+  if (sys::fs::exists(path) && !sys::fs::is_regular_file(path))
+    return createStringError(path + ": cannot write: not a regular file");
+  OutputFile file(path);
+  SmallString<128> name;
+  if (std::error_code code =
+          sys::fs::createUniqueFile(path + ".%%%%%%%%.tmp", file.descriptor,
+                                    name, sys::fs::OF_None, mode))
+    return file.failure(code.value());
+  file.temporary = name.str().str();
+  return file;
+}
+
+void OutputFile::removeOnSignal() { sys::RemoveFileOnSignal(temporary); }
+
+OutputFile::OutputFile(OutputFile &&other)
+    : path(std::move(other.path)),
+      temporary(std::exchange(other.temporary, std::string())),
+      descriptor(std::exchange(other.descriptor, -1)) {}
+
+OutputFile::~OutputFile() {
+  if (descriptor >= 0)
+    ::close(descriptor);
+  if (temporary.empty())
+    return;
+  sys::fs::remove(temporary);
+  sys::DontRemoveFileOnSignal(temporary);
+}
+
+Error OutputFile::write(uint64_t offset, ArrayRef<uint8_t> bytes) {
+  while (!bytes.empty()) {
+    ssize_t n = sys::RetryAfterSignal(-1, ::pwrite, descriptor, bytes.data(),
+                                      bytes.size(), offset);
+    if (n <= 0)
+      return failure(n < 0 ? errno : ENOSPC);
+    offset += n;
+    bytes = bytes.drop_front(n);
+  }
+  return Error::success();
+}
+
+Error OutputFile::resize(uint64_t bytes) {
+  return sys::RetryAfterSignal(-1, ::ftruncate, descriptor, bytes)
+             ? failure(errno)
+             : Error::success();
+}
+
+Error OutputFile::sync() {
+  return ::fsync(descriptor) ? failure(errno) : Error::success();
+}
+
+Error OutputFile::close() {
+  if (descriptor >= 0 && ::close(std::exchange(descriptor, -1)))
+    return failure(errno);
+  return Error::success();
+}
+
+Error OutputFile::commit() {
+  if (Error error = close())
+    return error;
+  if (std::error_code code = sys::fs::rename(temporary, path))
+    return failure(code.value());
+  sys::DontRemoveFileOnSignal(temporary);
+  temporary.clear();
+  return Error::success();
+}
+
+Error sparkc::writeFileAtomically(StringRef path, StringRef bytes) {
+  auto file = OutputFile::create(path);
+  if (!file)
+    return file.takeError();
+  if (Error error = file->write(0, bytes))
+    return error;
+  return file->commit();
+}
