@@ -70,6 +70,18 @@ def names(failures, folder):
                 names=[fifo, "not a regular file"])
         refused(f"{option} to a folder that is not there", model, "-o", out, "--weights", "q8_0",
                 option, folder / "none/y", names=[folder / "none/y", "cannot write"])
+    ids = folder / "ids"
+    ids.write_text("1 2 3")
+    tool("sparkc", model, "-o", out)
+    before = contents(folder)
+    for what, path in (("tokens", ids), ("model", out), ("weights", out.with_suffix(".weights"))):
+        expect_error(failures, f"logits in place of the {what}", "sparkc-run", out, "--tokens", ids,
+                     "--logits", path, names=[path, "is read from"])
+    failures.check(contents(folder) == before, "which stay")
+    for seed in ("-1", "18446744073709551616", "1e3", ""):
+        failures.check(subprocess.run([BIN / "sparkc-run", out, "-p", "x", "--seed", seed],
+                                      capture_output=True).stderr.count(b"--seed") == 1,
+                       f"the seed {seed!r} is refused")
     (folder / "dangling").symlink_to(folder / "nowhere")
     before = contents(folder)
     refused("--dequantize to a link to nowhere", model, "--dequantize", folder / "dangling",
@@ -114,6 +126,37 @@ def kept(failures, folder):
     failures.check(contents(folder) == before, "the model that was there stays, and nothing else")
 
 
+RENAME = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <string.h>
+int rename(const char *from, const char *to) {
+  int (*next)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
+  int result = next(from, to);
+  const char *end = strrchr(to, '.');
+  if (end && !strcmp(end, ".weights"))
+    raise(SIGINT);
+  return result;
+}
+"""
+
+
+def between_renames(failures, folder, so):
+    """An interrupt when the weights have their name and the object has not."""
+    source, hook = folder / "rename.c", folder / "rename.so"
+    source.write_text(RENAME)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", hook, source, "-ldl"], check=True)
+    sanitizer = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+    result = subprocess.run([BIN / "sparkc", CASE, "-o", so, "--weights", "q8"],
+                            env={**os.environ, "LD_PRELOAD": str(hook), "ASAN_OPTIONS": sanitizer},
+                            stdout=subprocess.DEVNULL)
+    said = tool("sparkc-run", so, "--version").stdout.decode()
+    failures.check(result.returncode == 0 and "q8" in said,
+                   f"interrupted between the two renames: status {result.returncode}, {said!r}")
+    source.unlink(), hook.unlink()
+
+
 def signals(failures, folder):
     so, tokens = folder / "m.so", folder / "tokens"
     tool("sparkc", CASE, "-o", so)
@@ -140,6 +183,7 @@ def signals(failures, folder):
             for path in left:
                 path.unlink()
             shutil.rmtree(folder / "d", ignore_errors=True)
+    between_renames(failures, folder, so)
     # Under nohup a hangup ends nothing.
     process = subprocess.Popen(["nohup", *commands[1][2]], stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -8,6 +8,8 @@
 #define SPARKC_TOOLS_COMMON_VALIDATORS_H
 
 #include <CLI/CLI.hpp>
+#include <cctype>
+#include <cerrno>
 #include <cstdlib>
 #include <string>
 
@@ -24,6 +26,19 @@ inline CLI::Validator positive() {
     return text + " is not greater than 0";
   };
   return CLI::Validator(check, "POSITIVE");
+}
+
+/// An integer of 64 bits without a sign, which a larger one is not cut to.
+inline CLI::Validator unsigned64() {
+  auto check = [](std::string &text) -> std::string {
+    errno = 0;
+    char *end = nullptr;
+    std::strtoull(text.c_str(), &end, 0);
+    if (std::isdigit(static_cast<unsigned char>(text[0])) && !*end && !errno)
+      return "";
+    return text + " is not an integer from 0 to 18446744073709551615";
+  };
+  return CLI::Validator(check, "");
 }
 
 } // namespace sparkc

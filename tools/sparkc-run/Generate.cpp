@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tools/common/Validators.h"
 #include "tools/sparkc-run/TextModel.h"
 
 #include <CLI/CLI.hpp>
@@ -53,6 +54,7 @@ void sparkc::run::addGenerateOptions(CLI::App &app, GenerateOptions &o) {
   app.add_option("--seed", o.seed,
                  "Start of the random numbers; by default another each time, "
                  "printed at the end")
+      ->check(sparkc::unsigned64())
       ->type_name("S")
       ->group(group);
   app.add_flag("--ignore-eos", o.ignoreEos, "Go on after an end-of-text token")

@@ -111,6 +111,13 @@ int sparkc::run::runLogits(const Options &options) {
   SessionPtr session;
   if (!openModel(options, model, info))
     return 1;
+  for (const std::string &input :
+       {options.tokens, options.model, std::string(info.weights_path)}) {
+    std::error_code none;
+    if (std::filesystem::equivalent(options.logits, input, none))
+      return error(options.logits +
+                   ": is read from; --logits must name another file");
+  }
   // Room for the tokens at least, so that a long file needs no --context.
   uint64_t context = std::max<uint64_t>(info.default_context, tokens.size());
   if (!openSession(options, model, std::min(context, info.max_context),

@@ -8,10 +8,12 @@
 #define SPARKC_TOOLS_SPARKC_INTERRUPT_H
 
 #include <csignal>
+#include <iterator>
 
 namespace sparkc {
 
-/// While one lives, SIGINT and SIGTERM only set a flag. One at a time.
+/// While one lives, SIGINT, SIGTERM and SIGHUP only set a flag; those that are
+/// ignored (nohup) stay so. One at a time.
 class InterruptGuard {
 public:
   InterruptGuard() {
@@ -19,12 +21,14 @@ public:
     struct sigaction action = {};
     action.sa_handler = [](int) { flag() = 1; };
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &interrupt);
-    sigaction(SIGTERM, &action, &terminate);
+    for (size_t i = 0; i < std::size(signals); ++i)
+      if (sigaction(signals[i], nullptr, &before[i]) == 0 &&
+          before[i].sa_handler != SIG_IGN)
+        sigaction(signals[i], &action, nullptr);
   }
   ~InterruptGuard() {
-    sigaction(SIGINT, &interrupt, nullptr);
-    sigaction(SIGTERM, &terminate, nullptr);
+    for (size_t i = 0; i < std::size(signals); ++i)
+      sigaction(signals[i], &before[i], nullptr);
   }
   InterruptGuard(const InterruptGuard &) = delete;
   InterruptGuard &operator=(const InterruptGuard &) = delete;
@@ -36,7 +40,8 @@ private:
     static volatile std::sig_atomic_t raised = 0;
     return raised;
   }
-  struct sigaction interrupt, terminate;
+  static constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction before[std::size(signals)];
 };
 
 } // namespace sparkc

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/sparkc/Outputs.h"
+#include "tools/sparkc/Interrupt.h"
 #include "dialect/import/ImportError.h"
 #include "dialect/spark/Spark.h"
 #include "llvm/ADT/StringMap.h"
@@ -51,6 +52,9 @@ sparkc::replaceModel(StringRef object,
     else
       llvm::sys::RemoveFileOnSignal(older);
   }
+  // Between the two a signal would leave one of the older model's files with one
+  // of the newer's. Behind them all is done, and nothing there to end.
+  InterruptGuard guard;
   llvm::Error error = renameWeights();
   if (!error && (error = renameObject())) {
     if (older.empty())
