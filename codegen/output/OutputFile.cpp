@@ -7,9 +7,10 @@
 
 #include "codegen/output/OutputFile.h"
 
-#include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/Signals.h"
 #include <cerrno>
 #include <unistd.h>
@@ -17,6 +18,11 @@
 
 using namespace llvm;
 using namespace sparkc;
+
+std::string sparkc::temporaryName(StringRef path, StringRef ending) {
+  return formatv("{0}.{1:x-8}{2}", path, sys::Process::GetRandomNumber(),
+                 ending);
+}
 
 Error OutputFile::failure(int error) const {
   std::error_code code(error, std::generic_category());
@@ -28,13 +34,18 @@ Expected<OutputFile> OutputFile::create(StringRef path, unsigned mode) {
   if (sys::fs::exists(path) && !sys::fs::is_regular_file(path))
     return createStringError(path + ": cannot write: not a regular file");
   OutputFile file(path);
-  SmallString<128> name;
-  if (std::error_code code =
-          sys::fs::createUniqueFile(path + ".%%%%%%%%.tmp", file.descriptor,
-                                    name, sys::fs::OF_None, mode))
-    return file.failure(code.value());
-  file.temporary = name.str().str();
-  return file;
+  for (int tries = 0;; ++tries) {
+    std::string name = temporaryName(path, ".tmp");
+    std::error_code code =
+        sys::fs::openFileForWrite(name, file.descriptor,
+                                  sys::fs::CD_CreateNew, sys::fs::OF_None, mode);
+    if (code == std::errc::file_exists && tries < 100)
+      continue;
+    if (code)
+      return file.failure(code.value());
+    file.temporary = name;
+    return file;
+  }
 }
 
 void OutputFile::removeOnSignal() { sys::RemoveFileOnSignal(temporary); }

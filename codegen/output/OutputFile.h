@@ -30,6 +30,7 @@ public:
   /// Has a signal that ends the process remove it too. LLVM takes over the
   /// handlers of all such signals for that, SIGILL among them.
   void removeOnSignal();
+  /// Several threads may write at once.
   llvm::Error write(uint64_t offset, llvm::ArrayRef<uint8_t> bytes);
   llvm::Error write(uint64_t offset, llvm::StringRef bytes) {
     return write(offset, {bytes.bytes_begin(), bytes.size()});
@@ -48,6 +49,10 @@ private:
   std::string path, temporary;
   int descriptor = -1;
 };
+
+/// \p path, a dot, random digits and \p ending: likely no file's name. (LLVM's
+/// own would fill in the percent signs of \p path as well.)
+std::string temporaryName(llvm::StringRef path, llvm::StringRef ending);
 
 /// Writes \p bytes to \p path: the file appears when it is complete, and not at
 /// all on failure.

@@ -93,6 +93,13 @@ def names(failures, folder):
         lines = result.stderr.decode().splitlines()
         failures.check(result.returncode == 1 and len(lines) == 1 and "<stdout>" in lines[0],
                        f"sparkc {arguments[-1]} > /dev/full: {result.returncode} {lines[:2]}")
+    percent = folder / "50%off"
+    percent.mkdir()
+    tool("sparkc", model, "-o", percent / "%m.so", "--weights", "q8_0", "--export-gguf",
+         percent / "%%.gguf", "--report", percent / "r%d.json")
+    written = sorted(path.name for path in percent.iterdir())
+    failures.check(written == ["%%.gguf", "%m.so", "%m.weights", "r%d.json"],
+                   f"percent signs in names: {written}")
 
 
 def kept(failures, folder):

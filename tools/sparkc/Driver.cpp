@@ -14,6 +14,7 @@
 #include "codegen/microkernels/Kernels.h"
 #include "codegen/object/Descriptor.h"
 #include "codegen/object/Emit.h"
+#include "codegen/output/OutputFile.h"
 #include "codegen/object/Link.h"
 #include "codegen/object/Variants.h"
 #include "codegen/weights/Dequantize.h"
@@ -585,12 +586,11 @@ struct PassingModel {
 } // namespace
 
 llvm::Error Compilation::writeCertifiedModel() {
-  SmallString<256> unique;
-  llvm::sys::fs::createUniquePath(options.output + ".%%%%%%", unique, false);
-  PassingModel build((unique + ".so").str());
+  const std::string unique = temporaryName(options.output, "");
+  PassingModel build(unique + ".so");
   if (llvm::Error error = writeModel(build.object))
     return error;
-  PassingModel unquantized((unique + ".reference.so").str());
+  PassingModel unquantized(unique + ".reference.so");
   DriverOptions reference; // without calibration
   reference.input = options.input;
   reference.output = unquantized.object;

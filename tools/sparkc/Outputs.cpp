@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/sparkc/Outputs.h"
-#include "tools/sparkc/Interrupt.h"
+#include "codegen/output/OutputFile.h"
 #include "dialect/import/ImportError.h"
 #include "dialect/spark/Spark.h"
+#include "tools/sparkc/Interrupt.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
@@ -43,9 +44,9 @@ sparkc::replaceModel(StringRef object,
                      llvm::function_ref<llvm::Error()> renameWeights,
                      llvm::function_ref<llvm::Error()> renameObject) {
   const std::string weights = weightsBeside(object);
-  SmallString<256> older;
+  std::string older;
   if (fs::exists(weights)) {
-    fs::createUniquePath(weights + ".%%%%%%.old", older, false);
+    older = temporaryName(weights, ".old");
     // Where there are no hard links there is no way back.
     if (fs::create_hard_link(weights, older))
       older.clear();
