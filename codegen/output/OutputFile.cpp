@@ -86,15 +86,9 @@ Error OutputFile::sync() {
   return ::fsync(descriptor) ? failure(errno) : Error::success();
 }
 
-Error OutputFile::close() {
-  if (descriptor >= 0 && ::close(std::exchange(descriptor, -1)))
-    return failure(errno);
-  return Error::success();
-}
-
 Error OutputFile::commit() {
-  if (Error error = close())
-    return error;
+  if (::close(std::exchange(descriptor, -1)))
+    return failure(errno);
   if (std::error_code code = sys::fs::rename(temporary, path))
     return failure(code.value());
   sys::DontRemoveFileOnSignal(temporary);

@@ -39,8 +39,6 @@ public:
   llvm::Error resize(uint64_t bytes);
   /// Forces what has been written to the disk.
   llvm::Error sync();
-  /// Ends writing, which may be what fails; `commit` does it otherwise.
-  llvm::Error close();
   llvm::Error commit();
 
 private:

@@ -96,7 +96,6 @@ private:
   bool payloadDone = false;
   uint64_t position = 0;     ///< in the payload
   uint64_t filePosition = 0; ///< in the file, buffered bytes included
-  uint64_t flushed = 0;      ///< of the file
   uint64_t tensorEnd = 0;    ///< in the payload, of the tensor begun last
   std::vector<uint8_t> buffer;
   std::vector<DirectoryEntry> entries;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tools/common/EndingSignals.h"
 #include "tools/common/TokenFile.h"
 #include "tools/sparkc-run/Run.h"
 
@@ -14,7 +15,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 #include <optional>
 #include <unistd.h>
 #include <utility>
@@ -23,39 +23,29 @@
 using namespace sparkc::run;
 
 namespace {
-/// Removes a file when a signal ends the process, unless that is ignored (nohup).
-/// One at a time.
+/// Removes a file when a signal ends the process. One at a time.
 class RemovedOnSignal {
 public:
   explicit RemovedOnSignal(const std::string &file) {
     if (file.size() >= sizeof path)
       return;
     std::strcpy(path, file.c_str());
-    struct sigaction action = {};
-    action.sa_handler = [](int number) {
+    signals.emplace([](int number) {
       unlink(path);
       std::signal(number, SIG_DFL);
       std::raise(number);
-    };
-    for (size_t i = 0; i < std::size(signals); ++i)
-      if (sigaction(signals[i], nullptr, &before[i]) == 0 &&
-          before[i].sa_handler != SIG_IGN)
-        sigaction(signals[i], &action, nullptr);
+    });
   }
   ~RemovedOnSignal() {
-    if (!*path)
-      return;
-    for (size_t i = 0; i < std::size(signals); ++i)
-      sigaction(signals[i], &before[i], nullptr);
+    signals.reset();
     *path = 0;
   }
   RemovedOnSignal(const RemovedOnSignal &) = delete;
   RemovedOnSignal &operator=(const RemovedOnSignal &) = delete;
 
 private:
-  static constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
   static inline char path[4096];
-  struct sigaction before[std::size(signals)];
+  std::optional<sparkc::EndingSignals> signals;
 };
 
 /// A file that has its name only once it is complete. What is there already
