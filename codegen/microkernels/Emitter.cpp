@@ -230,6 +230,21 @@ SmallVector<Value> Emitter::reduce(Value lo, Value hi, int64_t step,
                                          [](OpResult r) { return Value(r); }));
 }
 
+SmallVector<Value> Emitter::reduceRolled(int64_t count, ValueRange init,
+                                         Reduction body) {
+  SmallVector<Value> results = reduce(c(0), c(count), 1, init, body);
+  MLIRContext *context = b.getContext();
+  auto yes = BoolAttr::get(context, true);
+  auto unroll = LLVM::LoopUnrollAttr::get(context, /*disable=*/yes, {}, {}, {},
+                                          {}, {}, {});
+  auto loop = results[0].getDefiningOp<scf::ForOp>();
+  loop->setAttr("loop_annotation",
+                LLVM::LoopAnnotationAttr::get(
+                    context, {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {},
+                    {}, {}, {}));
+  return results;
+}
+
 SmallVector<Value> Emitter::reduceUnrolled(int64_t count, int64_t unroll,
                                            ValueRange init, Reduction body) {
   SmallVector<Value> carried(init);

@@ -131,6 +131,10 @@ public:
   llvm::SmallVector<mlir::Value> reduce(mlir::Value lo, mlir::Value hi,
                                         int64_t step, mlir::ValueRange init,
                                         Reduction body);
+  /// The same for i = 0 .. count-1, as a loop that LLVM does not unroll.
+  llvm::SmallVector<mlir::Value> reduceRolled(int64_t count,
+                                              mlir::ValueRange init,
+                                              Reduction body);
   /// i = 0 .. count-1, `unroll` at a time; the rest unrolled.
   llvm::SmallVector<mlir::Value> reduceUnrolled(int64_t count, int64_t unroll,
                                                 mlir::ValueRange init,

@@ -41,23 +41,27 @@ public:
         qvec(in.cols, in.xGroup, /*bf16=*/true) {}
 
 private:
-  Value part(const Group &group, int64_t part, Value f) override {
-    int64_t first = part * in.xGroup;
-    Value xs = e.at(in.x, e.addC(e.mulC(group.index, 2 * in.group), 2 * first));
-    Sums chains[2];
-    for (Sums &chain : chains)
-      chain.assign(halves(), e.fconst(e.vec(e.f32(), lanes()), 0.0));
-    codes.pairs(group.lines, first, in.xGroup,
+  int64_t xBytes() const override { return 2; }
+  /// Two chains.
+  Partial none() override {
+    return Partial(2 * halves(), e.fconst(e.vec(e.f32(), lanes()), 0.0));
+  }
+  void accumulate(Value lines, int64_t k, Value xs, int64_t columns,
+                  MutableArrayRef<Value> partial) override {
+    codes.pairs(lines, k, columns,
                 [&](int64_t i, int64_t half, const Pair &pair) {
-                  Value &sum = chains[i % 2][half];
+                  Value &sum = partial[i % 2 * halves() + half];
                   Value x = e.load(e.i32(), e.at(xs, 4 * i));
                   sum = codes.multiply(sum, pair, x);
                 });
-    Value index = e.addC(e.mulC(group.index, in.group / in.xGroup), part);
+  }
+  Value finish(const Group &group, Value xIndex, ArrayRef<Value> partial,
+               Value f) override {
     Value xSum = e.load(
-        e.f32(), e.at(in.x, e.addC(e.mulC(index, 4), qvec.sums)));
+        e.f32(), e.at(in.x, e.addC(e.mulC(xIndex, 4), qvec.sums)));
     return codes.fold(group.scales, codes.sumFactor(group.zeros, group.minima),
-                      e.fadd(whole(chains[0]), whole(chains[1])),
+                      e.fadd(whole(partial.take_front(halves())),
+                             whole(partial.take_back(halves()))),
                       e.broadcast(xSum), f);
   }
 

@@ -31,32 +31,38 @@ public:
       : TileWalk(e, in, layout, kind), qvec(in.cols, in.xGroup) {}
 
 private:
-  Value part(const Group &group, int64_t part, Value f) override;
-  /// Four activations, columns k .. k+3 from `xs`, in every lane.
-  Value activations(Value xs, int64_t k) {
-    return e.broadcast(e.load(e.i32(), e.at(xs, k)), lanes());
-  }
-  Sums zeroSums() { return Sums(halves(), e.c(ints(lanes()), 0)); }
+  int64_t xBytes() const override { return 1; }
+  /// Of the first and the last four of each eight columns, apart.
+  Partial none() override { return Partial(2 * halves(), e.c(ints(lanes()), 0)); }
+  void accumulate(Value lines, int64_t k, Value xs, int64_t columns,
+                  MutableArrayRef<Value> partial) override;
+  Value finish(const Group &group, Value xIndex, ArrayRef<Value> partial,
+               Value f) override;
 
   QVecLayout qvec;
 };
 
 } // namespace
 
-Value QuantizedDot::part(const Group &group, int64_t part, Value f) {
-  Value xIndex = e.addC(e.mulC(group.index, in.group / in.xGroup), part);
-  Value xs = e.at(in.x, e.mulC(group.index, in.group));
-  Sums low = zeroSums(), high = zeroSums();
-  int64_t first = part * in.xGroup;
-  columns(group.lines, first, in.xGroup, halves(),
-          [&](int64_t i, int64_t half, Value codes) {
-            Value &sum = (i / 4 % 2 ? high : low)[half];
-            sum = dot4(sum, codes, activations(xs, first + i));
-          });
+void QuantizedDot::accumulate(Value lines, int64_t k, Value xs, int64_t columns,
+                              MutableArrayRef<Value> partial) {
+  this->columns(lines, k, columns, halves(),
+                [&](int64_t i, int64_t half, Value codes) {
+                  // Four activations, in every lane.
+                  Value x = e.broadcast(e.load(e.i32(), e.at(xs, i)), lanes());
+                  Value &sum = partial[i / 4 % 2 * halves() + half];
+                  sum = dot4(sum, codes, x);
+                });
+}
+
+Value QuantizedDot::finish(const Group &group, Value xIndex,
+                           ArrayRef<Value> partial, Value f) {
   Value word = e.mulC(xIndex, 4);
   Value xSum = e.load(e.i32(), e.at(in.x, e.addC(word, qvec.sums)));
   Value xScale = e.load(e.f32(), e.at(in.x, e.addC(word, qvec.scales)));
-  Value d = e.add(whole(low), whole(high)), sums = e.broadcast(xSum);
+  Value d = e.add(whole(partial.take_front(halves())),
+                  whole(partial.take_back(halves())));
+  Value sums = e.broadcast(xSum);
   if (!group.minima)
     d = e.sub(d, e.mul(group.zeros, sums));
   auto toFloat = [&](Value v) -> Value {

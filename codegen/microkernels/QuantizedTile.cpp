@@ -96,7 +96,7 @@ Value QuantizedTile::dot4(Value sum, Value u, Value s) {
                      ints(lanes()), {sum, uBytes, sBytes});
 }
 
-Value QuantizedTile::whole(const Sums &sums) {
+Value QuantizedTile::whole(ArrayRef<Value> sums) {
   if (sums.size() == 1)
     return sums[0];
   SmallVector<int64_t> order;

@@ -44,6 +44,12 @@ protected:
                   4 * count);
   }
 
+  /// Columns whose codes fill a few whole lines, and how many lines.
+  int64_t blockColumns() const {
+    return bits == 4 || bits == 8 ? 8 : 32 / (bits - 4);
+  }
+  int64_t blockLines() const { return blockColumns() * bits / 32; }
+
   /// Walks columns [k, k + count) of a group whose lines begin at `lines`,
   /// four at a time and in `parts` parts of the 16 rows: codes of columns
   /// k + i .. k + i + 3 to `use(i, part, codes)`.
@@ -63,7 +69,7 @@ protected:
   /// The sum of two products of int16 in each lane.
   mlir::Value pairs16(mlir::Value x, mlir::Value y);
   /// The 16 sums of the halves.
-  mlir::Value whole(const Sums &sums);
+  mlir::Value whole(llvm::ArrayRef<mlir::Value> sums);
 
   /// What the groups of a batch have in common: factors of the scales and of
   /// the minima of two-level forms (f32); else null.

@@ -7,11 +7,13 @@
 //
 // The body of a tile kernel of an integer layout, whatever the activations are.
 // It reads a tile forward, line by line, as PackedLayout.h lays it out: batches
-// of groups, each batch's scales and zero points first. Two tiles side by side,
-// group by group, are two streams: memory delivers more to them than to one. A
-// processor looks some 40 lines ahead of what it waits for, since instructions
-// that depend on a line fill its queues; prefetches do not, so with them memory
-// has enough to do where its answer takes longer than that.
+// of groups, each batch's scales and zero points first. Two tiles side by side
+// are two streams: memory delivers more to them than to one. A processor looks
+// some 40 lines ahead of what it waits for, since instructions that depend on a
+// line fill its queues; prefetches do not, so with them memory has enough to do
+// where its answer takes longer than that. All are loops, the innermost over
+// blocks of codes, one of each tile in turn: few instructions read memory, each
+// at an even pace, which hardware prefetchers learn.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPARKC_CODEGEN_MICROKERNELS_TILEWALK_H
@@ -31,22 +33,45 @@ public:
 
 protected:
   /// What is known of a group of weights: its scales, its minima or (int32)
-  /// zero points, where its lines begin, and its number in the tile.
+  /// zero points.
   struct Group {
-    mlir::Value scales, minima, zeros, lines, index;
+    mlir::Value scales, minima, zeros;
   };
-  /// Activation group `part` of the group: f with what it adds.
-  virtual mlir::Value part(const Group &group, int64_t part, mlir::Value f) = 0;
+  /// Sums over columns of a tile, not yet scaled.
+  using Partial = llvm::SmallVector<mlir::Value, 4>;
+
+  /// Bytes of an activation.
+  virtual int64_t xBytes() const = 0;
+  /// Sums of no columns.
+  virtual Partial none() = 0;
+  /// `partial` with columns [k, k + columns) of the codes at `lines`, whose
+  /// activations are at `xs`.
+  virtual void accumulate(mlir::Value lines, int64_t k, mlir::Value xs,
+                          int64_t columns,
+                          llvm::MutableArrayRef<mlir::Value> partial) = 0;
+  /// f with the sums of activation group `xIndex`.
+  virtual mlir::Value finish(const Group &group, mlir::Value xIndex,
+                             llvm::ArrayRef<mlir::Value> partial,
+                             mlir::Value f) = 0;
 
   const TileOperands &in;
 
 private:
+  /// A batch of every tile.
+  struct Batch {
+    llvm::SmallVector<mlir::Value> at;
+    llvm::SmallVector<Factors> factors;
+    /// The number of its first group.
+    mlir::Value first;
+    int64_t groups;
+  };
+  using Values = llvm::SmallVector<mlir::Value>;
   void prefetch(mlir::Value at, int64_t bytes);
-  mlir::Value group(mlir::Value batch, mlir::Value index, int64_t inBatch,
-                    Factors factors, mlir::Value f);
-  llvm::SmallVector<mlir::Value> batchOf(mlir::Value offset,
-                                         mlir::Value firstGroup, int64_t groups,
-                                         mlir::ValueRange f);
+  Group groupOf(const Batch &batch, int64_t tile, mlir::Value inBatch);
+  Values groups(const Batch &batch, mlir::ValueRange f);
+  void block(mlir::ValueRange lines, int64_t k, mlir::Value xs,
+             int64_t columns, llvm::MutableArrayRef<mlir::Value> partial);
+  Values partials(mlir::ValueRange lines, int64_t k, mlir::Value xIndex);
 };
 
 } // namespace sparkc
