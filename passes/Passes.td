@@ -479,7 +479,8 @@ def StepSelectMicrokernel
     says that the machine has AVX512-BF16, which the instruction sets do not
     name. A name that is there already is replaced. Tiles of
     integers times one token are told to prefetch lines `ahead` bytes before they
-    read them, with `once` past the L2 cache.
+    read them, with `once` past the L2 cache, and with `serial` to read one unit
+    after the other rather than two side by side.
 
     ```mlir
     step.tiles %q at 512 layout "tile16_q4" cols 128 group 64 units 2 { ... }
@@ -500,6 +501,8 @@ def StepSelectMicrokernel
            "Bytes ahead at which a step's kernels prefetch weights; 0: not">,
     Option<"once", "once", "bool", /*default=*/"false",
            "Prefetch them past the L2 cache">,
+    Option<"serial", "serial", "bool", /*default=*/"false",
+           "Read one unit of weights after the other, not two side by side">,
     Option<"bf16", "bf16", "bool", /*default=*/"false",
            "The machine has AVX512-BF16">
   ];

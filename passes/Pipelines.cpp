@@ -60,6 +60,7 @@ void sparkc::buildCodegenPipeline(OpPassManager &pm,
   select.isa = options.isa;
   select.ahead = options.ahead;
   select.once = options.once;
+  select.serial = options.serial;
   select.bf16 = options.bf16;
   pm.addPass(createStepSelectMicrokernel(select));
   pm.addPass(createStepVerifyStatic());

@@ -52,6 +52,11 @@ struct CodegenPipelineOptions
   Option<bool> once{*this, "once",
                     llvm::cl::desc("Prefetch them past the L2 cache"),
                     llvm::cl::init(false)};
+  Option<bool> serial{
+      *this, "serial",
+      llvm::cl::desc(
+          "Read one unit of weights after the other, not two side by side"),
+      llvm::cl::init(false)};
   Option<bool> bf16{*this, "bf16",
                     llvm::cl::desc("The machine has AVX512-BF16"),
                     llvm::cl::init(false)};

@@ -376,7 +376,7 @@ LogicalResult StepLowering::lowerTiles(Emitter &e, step::TilesOp tiles,
       }
     }
   };
-  if (kernel->streams == 1) {
+  if (kernel->streams == 1 || tiles.getSerial()) {
     e.loop(lo, hi, 1, [&](Value unit) { emitUnits(unit); });
     return success(ok);
   }

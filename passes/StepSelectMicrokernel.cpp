@@ -80,6 +80,7 @@ struct StepSelectMicrokernel
       tiles.setAhead(stream && ahead ? std::optional(int64_t(ahead))
                                      : std::nullopt);
       tiles.setOnce(stream && ahead && once);
+      tiles.setSerial(stream && serial);
       return WalkResult::advance();
     });
     if (result.wasInterrupted())

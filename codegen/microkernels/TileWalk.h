@@ -7,13 +7,14 @@
 //
 // The body of a tile kernel of an integer layout, whatever the activations are.
 // It reads a tile forward, line by line, as PackedLayout.h lays it out: batches
-// of groups, each batch's scales and zero points first. Two tiles side by side
-// are two streams: memory delivers more to them than to one. A processor looks
-// some 40 lines ahead of what it waits for, since instructions that depend on a
-// line fill its queues; prefetches do not, so with them memory has enough to do
-// where its answer takes longer than that. All are loops, the innermost over
-// blocks of codes, one of each tile in turn: few instructions read memory, each
-// at an even pace, which hardware prefetchers learn.
+// of groups, each batch's scales and zero points first. A processor looks some 40
+// lines ahead of what it waits for, since instructions that depend on a line fill
+// its queues; prefetches do not, so with them memory has enough to do where its
+// answer takes longer than that. All are loops, the innermost over blocks of
+// codes, one of each tile in turn: few instructions read memory, each at an even
+// pace, which hardware prefetchers learn. Two tiles side by side are two streams,
+// from which memory delivers more than from one on some processors, and on others
+// less (weightStreams).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPARKC_CODEGEN_MICROKERNELS_TILEWALK_H

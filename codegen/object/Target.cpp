@@ -133,13 +133,15 @@ Expected<TargetSpec> sparkc::resolveTarget(StringRef mcpu, bool bf16,
   return spec;
 }
 
-StreamPrefetch sparkc::streamPrefetch(StringRef cpu) {
+WeightStreams sparkc::weightStreams(StringRef cpu) {
   // Measured (docs/performance.md). Zen 4 loses a quarter by any prefetch. Past
   // the L2 cache Zen 5 gains most, and Intel's processors lose half: what reads
   // ahead there on its own does so from the L2 cache.
   if (cpu == "znver4")
-    return {0};
-  return {4096, /*once=*/cpu == "znver5"};
+    return {0, /*once=*/false, /*serial=*/true};
+  if (cpu == "znver5")
+    return {7168, /*once=*/true, /*serial=*/true};
+  return {4096};
 }
 
 /// The instruction sets by name: what builds on what, and the machine that the

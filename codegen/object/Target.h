@@ -59,14 +59,15 @@ struct TargetSpec {
 llvm::Expected<TargetSpec>
 resolveTarget(llvm::StringRef mcpu, bool bf16 = false, bool tiles = true);
 
-/// How a step should prefetch the weights it reads.
-struct StreamPrefetch {
-  int64_t ahead;     ///< bytes before they are read; 0: not at all
-  bool once = false; ///< past the L2 cache
+/// How a thread of a step should read weights.
+struct WeightStreams {
+  int64_t ahead;       ///< prefetched so many bytes before; 0: not at all
+  bool once = false;   ///< past the L2 cache
+  bool serial = false; ///< one stream; else two
 };
 
 /// What serves \p cpu (an LLVM CPU name) best.
-StreamPrefetch streamPrefetch(llvm::StringRef cpu);
+WeightStreams weightStreams(llvm::StringRef cpu);
 
 /// The targets of `--isa`, best first: "auto" (every one of amx, avx512vnni,
 /// avxvnni, avx2) or some of these and avx512, by commas. The code of each is

@@ -467,7 +467,8 @@ def Step_TilesOp : Step_Op<"tiles", [SingleBlock, NoTerminator,
 
     `ahead`: how many bytes before it reads a line of an integer layout for one
     token a thread prefetches it, into all caches or, with `once`, past the L2
-    cache; it reads two halves of its units side by side.
+    cache. It reads two halves of its units side by side or, with `serial`, one
+    unit after the other.
 
     The body is the epilogue: it gets the accumulators of the tile (of both
     tiles where the run is `paired`) and the number j of the first lane.
@@ -484,12 +485,12 @@ def Step_TilesOp : Step_Op<"tiles", [SingleBlock, NoTerminator,
                        I64Attr:$offset, StrAttr:$layout, I64Attr:$cols, I64Attr:$group, I64Attr:$units,
                        UnitAttr:$paired, OptionalAttr<StrAttr>:$kernel,
                        OptionalAttr<I64Attr>:$ahead,
-                       UnitAttr:$once);
+                       UnitAttr:$once, UnitAttr:$serial);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $activation `at` $offset `layout` $layout `cols` $cols `group` $group
     `units` $units (`paired` $paired^)? (`kernel` $kernel^)? (`ahead` $ahead^)?
-    (`once` $once^)? $body attr-dict
+    (`once` $once^)? (`serial` $serial^)? $body attr-dict
     `:` type($activation)
   }];
   let hasRegionVerifier = 1;

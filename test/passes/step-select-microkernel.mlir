@@ -15,6 +15,9 @@
 // NEAR: kernel "dot_q4_avx2" ahead 512 {
 // RUN: sparkc-opt %s --step-select-microkernel=once | FileCheck %s --check-prefix=ONCE
 // ONCE: kernel "dot_q4_avx2" ahead 4096 once {
+// RUN: sparkc-opt %s --step-select-microkernel="once serial" | sparkc-opt | FileCheck %s --check-prefix=SERIAL
+// SERIAL: kernel "dot_f32" {
+// SERIAL: kernel "dot_q4_avx2" ahead 4096 once serial {
 // NOWHERE-NOT: ahead
 // Names and distances alone change.
 // RUN: sparkc-opt %s | sed 's/ kernel "[a-z0-9_]*"//; s/ ahead [0-9]*//' > %t.before.mlir

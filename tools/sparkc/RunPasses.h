@@ -76,9 +76,10 @@ inline void buildCodegenFor(const TargetSpec &target, mlir::OpPassManager &pm,
                             bool sanitizeThread = false) {
   CodegenPipelineOptions codegen;
   codegen.isa = isaName(target.isa).str();
-  const StreamPrefetch prefetch = streamPrefetch(target.cpu);
-  codegen.ahead = prefetch.ahead;
-  codegen.once = prefetch.once;
+  const WeightStreams streams = weightStreams(target.cpu);
+  codegen.ahead = streams.ahead;
+  codegen.once = streams.once;
+  codegen.serial = streams.serial;
   codegen.bf16 = target.abiFeatures & SPARKC_CPU_AVX512BF16;
   codegen.sanitizeThread = sanitizeThread;
   buildCodegenPipeline(pm, codegen);
