@@ -16,10 +16,6 @@
 using namespace mlir;
 using namespace sparkc;
 
-/// Weight bytes that a thread prefetches while it prepares its activation: what
-/// memory delivers to a processor in that time, and a part of its L2 cache.
-static constexpr int64_t kProloguePrefetch = 128 * 1024;
-
 /// Phases of this many bytes of weights and more share the ends of their work,
 /// in this many pieces a thread.
 static constexpr int64_t kSharedEnd = 256 * 1024;
@@ -67,13 +63,6 @@ LogicalResult StepLowering::lowerWork(Emitter &e, step::PhaseOp phase) {
   int64_t total = 0;
   for (step::TilesOp run : tiles)
     total += unitBytes(run) * int64_t(run.getUnits());
-  Value work;
-  if (!tiles.empty() && !blocks) {
-    work = workOf(e, phase, total);
-    Value lo = shareAt(e, work, e.tid);
-    e.stream = e.at(e.weights, e.addC(lo, tiles.front().getOffset()));
-    e.streamLimit = std::min(kProloguePrefetch, total / 8);
-  }
   for (Operation &op : phase.getBody().front()) {
     e.loc = op.getLoc();
     if (!isa<step::TilesOp>(op) && failed(lowerPhaseOp(e, op)))
@@ -83,6 +72,7 @@ LogicalResult StepLowering::lowerWork(Emitter &e, step::PhaseOp phase) {
     return success();
   if (blocks)
     return lowerBlocks(e, tiles);
+  Value work = workOf(e, phase, total);
   bool ok = true;
   auto runAll = [&](Value lo, Value hi) {
     int64_t done = 0;

@@ -187,16 +187,6 @@ void Emitter::prefetch(Value address, Locality locality) {
                          /*cache=*/1);
 }
 
-void Emitter::prefetchStream(Value i, int64_t iterations, int64_t lines) {
-  int64_t bytes = iterations * lines * 64;
-  if (!stream || streamed + bytes > streamLimit)
-    return;
-  Value at = this->at(stream, addC(mulC(i, lines * 64), streamed));
-  for (int64_t line = 0; line < lines; ++line)
-    prefetch(this->at(at, line * 64), Locality::L2);
-  streamed += bytes;
-}
-
 void Emitter::announce(Value address, int64_t bytes, bool write) {
   if (!sanitizeThread)
     return;

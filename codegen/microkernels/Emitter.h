@@ -50,10 +50,6 @@ public:
   mlir::Value token;
   /// Announce accesses to shared memory to ThreadSanitizer.
   bool sanitizeThread = false;
-  /// First weight byte of this thread's share of the phase; null if unknown.
-  mlir::Value stream;
-  /// Bytes of it that prologues may prefetch, and have.
-  int64_t streamLimit = 0, streamed = 0;
 
   //===--- Types ---------------------------------------------------------===//
   mlir::Type i1() { return b.getI1Type(); }
@@ -120,10 +116,6 @@ public:
   /// read once would only fill; to the L2 cache; to all caches.
   enum class Locality { Once = 0, L2 = 2, All = 3 };
   void prefetch(mlir::Value address, Locality locality);
-  /// Called in iteration i < iterations of a prologue's loop: prefetches the
-  /// next `lines` lines of the stream for it, as long as the limit allows, so
-  /// that memory is busy before the first tile is read.
-  void prefetchStream(mlir::Value i, int64_t iterations, int64_t lines);
 
   //===--- Control -------------------------------------------------------===//
   void loop(mlir::Value lo, mlir::Value hi, int64_t step, Body body);

@@ -36,7 +36,6 @@ void sparkc::emitRmsNorm(Emitter &e, Value x, Value weight, int64_t size,
   if (fours)
     chains = e.reduce(e.c(0), e.c(fours * 4), 4, chains,
                       [&](Value i, ValueRange sums) {
-                        e.prefetchStream(e.divC(i, 4), fours, 8);
                         SmallVector<Value> next;
                         for (int64_t u = 0; u < 4; ++u)
                           next.push_back(square(e.addC(i, u), sums[u]));
@@ -51,7 +50,6 @@ void sparkc::emitRmsNorm(Emitter &e, Value x, Value weight, int64_t size,
   Value scale = e.broadcast(
       buildRsqrt(e.b, e.loc, e.fadd(mean, e.fconst(e.f32(), eps))));
   e.loop(e.c(0), e.c(vectors), 1, [&](Value i) {
-    e.prefetchStream(i, vectors, 4);
     Value offset = e.mulC(i, 64);
     Value v = e.load(e.v16f32(), e.at(x, offset), /*shared=*/true);
     Value w = e.load(e.v16f32(), e.at(weight, offset));
@@ -83,7 +81,6 @@ void sparkc::emitRoundBF16(Emitter &e, Value x, int64_t size, int64_t group,
   for (int64_t i = 0; i < kLanes; i += 4)
     order.append({i, i + 2, i + 1, i + 3});
   e.loop(e.c(0), e.c(layout.groups), 1, [&](Value g) {
-    e.prefetchStream(g, layout.groups, group / 4);
     Value from = e.at(x, e.mulC(g, group * 4));
     Value to = e.at(out, e.mulC(g, group * 2));
     Value sum;
@@ -116,7 +113,6 @@ void sparkc::emitQuantize(Emitter &e, Value x, int64_t size, int64_t group,
   QVecLayout layout(size, group);
   VectorType ints = e.vec(e.i32());
   e.loop(e.c(0), e.c(layout.groups), 1, [&](Value g) {
-    e.prefetchStream(g, layout.groups, group / 4);
     Value from = e.at(x, e.mulC(g, group * 4));
     SmallVector<Value> values;
     // Magnitudes are ordered as their bits are, NaN above all others: so the
