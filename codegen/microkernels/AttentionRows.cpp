@@ -65,6 +65,13 @@ SmallVector<Value> AttentionRows::emitDots(const KeyGroup &group,
           Value d = e.addC(e.mulC(i, chains), ch);
           Value k = cache.loadKeys(group, d);
           Value at = e.add(offset, e.mulC(d, 4));
+          if (upcoming) {
+            // With each dim its part of their lines.
+            int64_t part = std::min(kLineBytes,
+                                    kLanes * cache.valueBytes / cache.dim);
+            e.prefetch(e.at(upcoming, e.mulC(e.add(firstDim, d), part)),
+                       Emitter::Locality::All);
+          }
           for (int64_t row = 0; row < rows(); ++row) {
             Value q = e.load(e.f32(), e.at(queries[row], at), true);
             Value &sum = next[row * chains + ch];
@@ -92,6 +99,11 @@ SmallVector<Value> AttentionRows::emitScores() {
       firstBlock(), lastBlock(), 1, SmallVector<Value>(rows(), minusInf),
       [&](Value block, ValueRange carried) {
         Value lines = e.at(keys, e.mulC(block, kLanes * cache.keyBytes));
+        // Strips of values are read with gaps, which no hardware prefetcher
+        // fills; scores leave memory idle meanwhile.
+        if (tokens == 1)
+          upcoming = e.at(e.at(e.kv, cache.value(kvHead, chunkSlot)),
+                          e.mulC(block, kLanes * cache.valueBytes));
         SmallVector<Value> sums(rows() * chains, e.zero16());
         sums = cache.reduceGroups(
             sums, [&](Value group, int64_t dims, ValueRange in) {

@@ -64,6 +64,8 @@ private:
   const AttentionShape &shape;
   CacheAddress &cache;
   int64_t heads, tokens;
+  /// The values of the keys whose scores are taken, to be prefetched; or null.
+  mlir::Value upcoming;
   mlir::Value scores;
 };
 
