@@ -19,6 +19,8 @@
 
 using namespace sparkc::bench;
 
+/// Tokens between two measurements of the read ceiling.
+static constexpr uint64_t pieceTokens = 32;
 /// Ceilings that moved by more than this make a repetition void.
 static constexpr double movementLimit = 0.10;
 
@@ -197,17 +199,19 @@ bool Bench::attempt(const Result &result, Attempt &a) {
     return false;
   if (result.prompt)
     a.peak[0] = int8Peak(threads).tops;
-  a.ceiling[0] = ceilingNow();
-  double begin = now();
-  if (result.prompt) {
-    if (failed(sparkc_prefill(session.get(), promptTokens.data(),
-                              promptTokens.size(), 0, logits.data())))
+  a.ceilings.push_back(ceilingNow());
+  for (uint64_t done = 0, piece; done < result.tokens; done += piece) {
+    piece = result.prompt ? result.tokens
+                          : std::min(result.tokens - done, pieceTokens);
+    double begin = now();
+    if (result.prompt ? failed(sparkc_prefill(session.get(),
+                                              promptTokens.data(), piece, 0,
+                                              logits.data()))
+                      : !generate(piece))
       return false;
-  } else if (!generate(result.tokens)) {
-    return false;
+    a.seconds += now() - begin;
+    a.ceilings.push_back(ceilingNow());
   }
-  a.seconds = now() - begin;
-  a.ceiling[1] = ceilingNow();
   if (result.prompt)
     a.peak[1] = int8Peak(threads).tops;
   return true;

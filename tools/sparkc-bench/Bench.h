@@ -45,9 +45,11 @@ bool error(const std::string &message);
 /// A repetition that was run.
 struct Attempt {
   double seconds = 0;
-  double ceiling[2] = {};  ///< read ceiling before and after, GB/s
+  /// Read ceilings, GB/s: before, between pieces of many tokens, and after.
+  std::vector<double> ceilings;
   double peak[2] = {};     ///< int8 peak before and after (prompts), TOPS
   double movement() const; ///< of whichever moved more, 0 to 1
+  double ceiling() const;  ///< the mean
 };
 
 /// What one test found.

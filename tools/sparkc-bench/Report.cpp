@@ -12,6 +12,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 using namespace sparkc::bench;
 using Json = nlohmann::ordered_json;
@@ -44,7 +45,18 @@ double sparkc::bench::promptOperations(const sparkc_model_info &info,
 }
 
 double Attempt::movement() const {
-  return std::max(moved(ceiling[0], ceiling[1]), moved(peak[0], peak[1]));
+  double ofPeak = moved(peak[0], peak[1]);
+  if (ceilings.empty())
+    return ofPeak;
+  auto [least, most] = std::minmax_element(ceilings.begin(), ceilings.end());
+  return std::max(moved(*least, *most), ofPeak);
+}
+
+double Attempt::ceiling() const {
+  if (ceilings.empty())
+    return 0;
+  return std::accumulate(ceilings.begin(), ceilings.end(), 0.0) /
+         double(ceilings.size());
 }
 
 template <typename Fn>
@@ -70,14 +82,14 @@ double Result::speedDeviation() const {
 }
 
 double Result::ceiling() const {
-  return median(each(kept, [](const Attempt &a) { return meanOf(a.ceiling); }));
+  return median(each(kept, [](const Attempt &a) { return a.ceiling(); }));
 }
 
 std::optional<double> Result::ceilingShare() const {
   if (!bytesPerToken || ceiling() <= 0)
     return std::nullopt;
   return median(each(kept, [&](const Attempt &a) {
-    return *bytesPerToken * tokens / a.seconds / (meanOf(a.ceiling) * 1e9);
+    return *bytesPerToken * tokens / a.seconds / (a.ceiling() * 1e9);
   }));
 }
 
@@ -173,8 +185,7 @@ std::string sparkc::bench::reportJson(const Report &report) {
     Json samples = Json::array();
     for (const Attempt &a : r.kept)
       samples.push_back({{"tokens_per_second", r.tokens / a.seconds},
-                         {"read_ceiling_before", a.ceiling[0]},
-                         {"read_ceiling_after", a.ceiling[1]}});
+                         {"read_ceilings", a.ceilings}});
     row["samples"] = samples;
     row["notes"] = report.notes;
     rows.push_back(row);

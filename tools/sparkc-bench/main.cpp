@@ -79,11 +79,11 @@ int main(int argc, char **argv) {
   CLI::App app(
       "Times a model that sparkc compiled, and the machine with it.\n\n"
       "tgN generates N tokens one by one, ppN reads a prompt of N tokens. The\n"
-      "median of the repetitions is printed. Before and after each of them "
-      "the\n"
-      "tool measures how fast the same threads read memory (the weights, if\n"
-      "they are much larger than the caches): the best of several patterns is\n"
-      "the ceiling. A repetition across which it moved by more than 10 % is\n"
+      "median of the repetitions is printed. Before and after each of them,\n"
+      "and after each 32 tokens that are generated, the tool measures how fast\n"
+      "the same threads read memory (the weights, if they are much larger than\n"
+      "the caches): the best of several patterns is the ceiling, and the mean\n"
+      "counts. A repetition across which it moved by more than 10 % is\n"
       "thrown away and repeated; if too many are, the steadiest are kept and\n"
       "a note says so. For prompts the int8 peak of the processor is measured\n"
       "too, and counts alike.",

@@ -170,8 +170,7 @@ TEST(FiguresTest, SharesOfCeilingAndPeak) {
   r.operations = 4e11;
   Attempt a;
   a.seconds = 2; // 50 tokens, 0.2e12 operations a second
-  a.ceiling[0] = 40;
-  a.ceiling[1] = 50;
+  a.ceilings = {40, 46, 50, 44};
   a.peak[0] = 0.39;
   a.peak[1] = 0.41;
   EXPECT_DOUBLE_EQ(a.movement(), 0.2);
