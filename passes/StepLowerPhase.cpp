@@ -60,9 +60,6 @@ LogicalResult StepLowering::lowerWork(Emitter &e, step::PhaseOp phase) {
   // Whatever prepares the activation comes before the tiles.
   SmallVector<step::TilesOp> tiles(phase.getBody().getOps<step::TilesOp>());
   bool blocks = !phase.getBody().getOps<step::BlockViewOp>().empty();
-  int64_t total = 0;
-  for (step::TilesOp run : tiles)
-    total += unitBytes(run) * int64_t(run.getUnits());
   for (Operation &op : phase.getBody().front()) {
     e.loc = op.getLoc();
     if (!isa<step::TilesOp>(op) && failed(lowerPhaseOp(e, op)))
@@ -72,6 +69,9 @@ LogicalResult StepLowering::lowerWork(Emitter &e, step::PhaseOp phase) {
     return success();
   if (blocks)
     return lowerBlocks(e, tiles);
+  int64_t total = 0;
+  for (step::TilesOp run : tiles)
+    total += unitBytes(run) * int64_t(run.getUnits());
   Value work = workOf(e, phase, total);
   bool ok = true;
   auto runAll = [&](Value lo, Value hi) {

@@ -13,6 +13,7 @@
 
 #include "codegen/microkernels/AttentionRows.h"
 #include "codegen/microkernels/Math.h"
+#include "codegen/weights/PackedLayout.h"
 #include <limits>
 
 using namespace mlir;
@@ -51,10 +52,10 @@ Value AttentionRows::lastBlock() {
 }
 
 /// Adds to the sums of each row's chains what `dims` dims from `firstDim` on
-/// give.
+/// give; prefetches the rows of values at `upcoming`, if any, meanwhile.
 SmallVector<Value> AttentionRows::emitDots(const KeyGroup &group,
                                            Value firstDim, int64_t dims,
-                                           ValueRange sums) {
+                                           ValueRange sums, Value upcoming) {
   int64_t chains = this->chains(heads, cache.dim);
   Value offset = e.mulC(firstDim, 4);
   return e.reduceUnrolled(
@@ -101,6 +102,7 @@ SmallVector<Value> AttentionRows::emitScores() {
         Value lines = e.at(keys, e.mulC(block, kLanes * cache.keyBytes));
         // Strips of values are read with gaps, which no hardware prefetcher
         // fills; scores leave memory idle meanwhile.
+        Value upcoming;
         if (tokens == 1)
           upcoming = e.at(e.at(e.kv, cache.value(kvHead, chunkSlot)),
                           e.mulC(block, kLanes * cache.valueBytes));
@@ -108,7 +110,8 @@ SmallVector<Value> AttentionRows::emitScores() {
         sums = cache.reduceGroups(
             sums, [&](Value group, int64_t dims, ValueRange in) {
               return emitDots(cache.keyGroup(lines, group),
-                              e.mulC(group, cache.groupDims), dims, in);
+                              e.mulC(group, cache.groupDims), dims, in,
+                              upcoming);
             });
         Value id = arith::AddIOp::create(e.b, e.loc, lane,
                                          e.broadcast(e.mulC(block, kLanes)));

@@ -54,7 +54,8 @@ private:
   llvm::SmallVector<mlir::Value> emitScores();
   llvm::SmallVector<mlir::Value> emitDots(const KeyGroup &group,
                                           mlir::Value firstDim, int64_t dims,
-                                          mlir::ValueRange sums);
+                                          mlir::ValueRange sums,
+                                          mlir::Value upcoming);
   const Range &rangeOf(int64_t row) const { return ranges[row / heads]; }
   mlir::Value scoresOf(int64_t row, mlir::Value key);
   mlir::Value firstBlock();
@@ -64,8 +65,6 @@ private:
   const AttentionShape &shape;
   CacheAddress &cache;
   int64_t heads, tokens;
-  /// The values of the keys whose scores are taken, to be prefetched; or null.
-  mlir::Value upcoming;
   mlir::Value scores;
 };
 

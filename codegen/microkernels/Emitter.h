@@ -123,7 +123,8 @@ public:
   llvm::SmallVector<mlir::Value> reduce(mlir::Value lo, mlir::Value hi,
                                         int64_t step, mlir::ValueRange init,
                                         Reduction body);
-  /// The same for i = 0 .. count-1, as a loop that LLVM does not unroll.
+  /// The same for i = 0 .. count-1, as a loop that LLVM does not unroll; at least
+  /// one value is carried.
   llvm::SmallVector<mlir::Value> reduceRolled(int64_t count,
                                               mlir::ValueRange init,
                                               Reduction body);

@@ -33,7 +33,9 @@ public:
 private:
   int64_t xBytes() const override { return 1; }
   /// Of the first and the last four of each eight columns, apart.
-  Partial none() override { return Partial(2 * halves(), e.c(ints(lanes()), 0)); }
+  Partial none() override {
+    return Partial(2 * halves(), e.c(ints(lanes()), 0));
+  }
   void accumulate(Value lines, int64_t k, Value xs, int64_t columns,
                   MutableArrayRef<Value> partial) override;
   Value finish(const Group &group, Value xIndex, ArrayRef<Value> partial,

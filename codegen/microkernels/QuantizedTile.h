@@ -44,7 +44,8 @@ protected:
                   4 * count);
   }
 
-  /// Columns whose codes fill a few whole lines, and how many lines.
+  /// Columns whose codes fill whole lines, and how many lines; eights of columns,
+  /// since sums and chains of pairs take turns within eight.
   int64_t blockColumns() const {
     return bits == 4 || bits == 8 ? 8 : 32 / (bits - 4);
   }

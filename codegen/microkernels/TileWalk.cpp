@@ -87,9 +87,10 @@ TileWalk::Values TileWalk::groups(const Batch &batch, ValueRange f) {
         Value xIndex = e.addC(index, at);
         Values sums = partials(lines, at * in.xGroup, xIndex);
         const int64_t perTile = sums.size() / lines.size();
-        for (auto [tile, f] : llvm::enumerate(next))
-          f = finish(groupOf(batch, tile, g), xIndex,
-                     ArrayRef(sums).slice(tile * perTile, perTile), f);
+        // Scales are read behind the codes: before, they would take registers.
+        for (auto [tile, sum] : llvm::enumerate(next))
+          sum = finish(groupOf(batch, tile, g), xIndex,
+                       ArrayRef(sums).slice(tile * perTile, perTile), sum);
       }
       return next;
     };

@@ -11,7 +11,7 @@
 // lines ahead of what it waits for, since instructions that depend on a line fill
 // its queues; prefetches do not, so with them memory has enough to do where its
 // answer takes longer than that. All are loops, the innermost over blocks of
-// codes, one of each tile in turn: few instructions read memory, each at an even
+// codes, one of each tile in turn (over groups where one is a block): few instructions read memory, each at an even
 // pace, which hardware prefetchers learn. Two tiles side by side are two streams,
 // from which memory delivers more than from one on some processors, and on others
 // less (weightStreams).

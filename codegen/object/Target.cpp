@@ -134,7 +134,7 @@ Expected<TargetSpec> sparkc::resolveTarget(StringRef mcpu, bool bf16,
 }
 
 WeightStreams sparkc::weightStreams(StringRef cpu) {
-  // Measured (docs/performance.md). Zen 4 loses a quarter by any prefetch. Past
+  // Measured (docs/design.md). Zen 4 loses a quarter by any prefetch. Past
   // the L2 cache Zen 5 gains most, and Intel's processors lose half: what reads
   // ahead there on its own does so from the L2 cache.
   if (cpu == "znver4")

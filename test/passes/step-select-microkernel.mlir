@@ -16,6 +16,7 @@
 // RUN: sparkc-opt %s --step-select-microkernel=once | FileCheck %s --check-prefix=ONCE
 // ONCE: kernel "dot_q4_avx2" ahead 4096 once {
 // RUN: sparkc-opt %s --step-select-microkernel="once serial" | sparkc-opt | FileCheck %s --check-prefix=SERIAL
+// RUN: sparkc-opt %s --step-select-microkernel=serial --step-select-microkernel | FileCheck %s -DISA=avx2
 // SERIAL: kernel "dot_f32" {
 // SERIAL: kernel "dot_q4_avx2" ahead 4096 once serial {
 // NOWHERE-NOT: ahead
