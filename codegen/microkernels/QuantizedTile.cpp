@@ -38,8 +38,7 @@ void QuantizedTile::columns(Value lines, int64_t k, int64_t count,
     return;
   }
   // Blocks of `m` code lines, with a plane of their high bits in front.
-  int64_t extra = bits - 4, m = extra ? 4 / extra : 1;
-  int64_t perBlock = m + (extra ? 1 : 0);
+  int64_t extra = bits - 4, m = blockColumns() / 8, perBlock = blockLines();
   int64_t highBits = extra == 1 ? 0x10 : 0x30;
   for (int64_t i = 0; i < count; i += 8) {
     int64_t codeLine = (k + i) / 8, block = codeLine / m,

@@ -185,6 +185,8 @@ std::string sparkc::bench::reportJson(const Report &report) {
     Json samples = Json::array();
     for (const Attempt &a : r.kept)
       samples.push_back({{"tokens_per_second", r.tokens / a.seconds},
+                         {"read_ceiling_before", a.ceilings.front()},
+                         {"read_ceiling_after", a.ceilings.back()},
                          {"read_ceilings", a.ceilings}});
     row["samples"] = samples;
     row["notes"] = report.notes;
