@@ -29,10 +29,8 @@ namespace {
 struct Stored {
   Layout layout = Layout::Tile16F32;
   int64_t group = 0;
-  /// Not in the layout, but one fit serves a whole pack.
-  bool symmetric = false;
   bool operator==(const Stored &o) const {
-    return layout == o.layout && group == o.group && symmetric == o.symmetric;
+    return layout == o.layout && group == o.group;
   }
   bool operator!=(const Stored &o) const { return !(*this == o); }
 };
@@ -43,7 +41,7 @@ static FailureOr<Stored> storedAs(spark::WeightOp weight) {
   Type element = weight.getTensorType().getElementType();
   if (spark::GridAttr grid = weight.getGrid()) {
     GridSpec spec = gridOf(grid);
-    return Stored{spec.layout(), spec.group, spec.symmetric};
+    return Stored{spec.layout(), spec.group};
   }
   if (element.isF32())
     return Stored{Layout::Tile16F32};

@@ -338,6 +338,10 @@ static const BlockKernel amxKernels[] = {
     {"gemm_q5_amx", "tile16_q5", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q5>},
     {"gemm_q6_amx", "tile16_q6", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q6>},
     {"gemm_q8_amx", "tile16_q8", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q8>},
+    {"gemm_q4s_amx", "tile16_q4s", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q4S>},
+    {"gemm_q5s_amx", "tile16_q5s", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q5S>},
+    {"gemm_q6s_amx", "tile16_q6s", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q6S>},
+    {"gemm_q8s_amx", "tile16_q8s", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q8S>},
 };
 
 ArrayRef<BlockKernel> sparkc::amxBlockKernels() { return amxKernels; }

@@ -76,23 +76,20 @@ static SmallVector<Value> dot(Emitter &e, const TileOperands &in) {
   return PairTileDot(e, in, layout, how).emit();
 }
 
-/// The kernels of a layout.
-#define SPARKC_PAIR_KERNELS(name, layout)                                      \
-  {"dot_" name "_a16_avx2", "tile16_" name, SPARKC_ISA_AVX2, 2,                \
-   dot<Layout::layout, PairDot::F32x8>, /*pairs=*/true},                       \
-      {"dot_" name "_a16_avx512", "tile16_" name, SPARKC_ISA_AVX512, 2,        \
-       dot<Layout::layout, PairDot::F32x16>, /*pairs=*/true},                  \
-      {"dot_" name "_a16_avx512bf16", "tile16_" name, SPARKC_ISA_AVX512VNNI,   \
-       2, dot<Layout::layout, PairDot::BF16x32>, /*pairs=*/true,               \
-       SPARKC_CPU_AVX512BF16}
-
 static const TileKernel pairDots[] = {
-    SPARKC_PAIR_KERNELS("q4", Tile16Q4),   SPARKC_PAIR_KERNELS("q5", Tile16Q5),
-    SPARKC_PAIR_KERNELS("q6", Tile16Q6),   SPARKC_PAIR_KERNELS("q8", Tile16Q8),
-    SPARKC_PAIR_KERNELS("q4m", Tile16Q4M), SPARKC_PAIR_KERNELS("q5m", Tile16Q5M),
-    SPARKC_PAIR_KERNELS("q4k", Tile16Q4K), SPARKC_PAIR_KERNELS("q5k", Tile16Q5K),
-    SPARKC_PAIR_KERNELS("q6k", Tile16Q6K),
+#define INTEGER_LAYOUT(name, layout)                                           \
+  {"dot_" name "_a16_avx2", "tile16_" name, SPARKC_ISA_AVX2, 2,                \
+   dot<Layout::layout, PairDot::F32x8>, /*pairs=*/true},
+#include "codegen/microkernels/IntegerLayouts.def"
+#define INTEGER_LAYOUT(name, layout)                                           \
+  {"dot_" name "_a16_avx512", "tile16_" name, SPARKC_ISA_AVX512, 2,            \
+   dot<Layout::layout, PairDot::F32x16>, /*pairs=*/true},
+#include "codegen/microkernels/IntegerLayouts.def"
+#define INTEGER_LAYOUT(name, layout)                                           \
+  {"dot_" name "_a16_avx512bf16", "tile16_" name, SPARKC_ISA_AVX512VNNI, 2,    \
+   dot<Layout::layout, PairDot::BF16x32>, /*pairs=*/true,                      \
+   SPARKC_CPU_AVX512BF16},
+#include "codegen/microkernels/IntegerLayouts.def"
 };
-#undef SPARKC_PAIR_KERNELS
 
 ArrayRef<TileKernel> sparkc::pairTileKernels() { return pairDots; }

@@ -142,24 +142,20 @@ static void gemm(Emitter &e, const BlockOperands &in) {
   PairGemm(e, in, layout, how).emit();
 }
 
-/// The kernels of a layout.
-#define SPARKC_PAIR_KERNELS(name, layout)                                      \
-  {"gemm_" name "_a16_avx2", "tile16_" name, SPARKC_ISA_AVX2,                  \
-   gemm<Layout::layout, PairDot::F32x8>, /*onHost=*/false, /*pairs=*/true},    \
-      {"gemm_" name "_a16_avx512", "tile16_" name, SPARKC_ISA_AVX512,          \
-       gemm<Layout::layout, PairDot::F32x16>, /*onHost=*/false,                \
-       /*pairs=*/true},                                                        \
-      {"gemm_" name "_a16_avx512bf16", "tile16_" name, SPARKC_ISA_AVX512VNNI,  \
-       gemm<Layout::layout, PairDot::BF16x32>, /*onHost=*/false,               \
-       /*pairs=*/true, SPARKC_CPU_AVX512BF16}
-
 static const BlockKernel pairGemms[] = {
-    SPARKC_PAIR_KERNELS("q4", Tile16Q4),   SPARKC_PAIR_KERNELS("q5", Tile16Q5),
-    SPARKC_PAIR_KERNELS("q6", Tile16Q6),   SPARKC_PAIR_KERNELS("q8", Tile16Q8),
-    SPARKC_PAIR_KERNELS("q4m", Tile16Q4M), SPARKC_PAIR_KERNELS("q5m", Tile16Q5M),
-    SPARKC_PAIR_KERNELS("q4k", Tile16Q4K), SPARKC_PAIR_KERNELS("q5k", Tile16Q5K),
-    SPARKC_PAIR_KERNELS("q6k", Tile16Q6K),
+#define INTEGER_LAYOUT(name, layout)                                           \
+  {"gemm_" name "_a16_avx2", "tile16_" name, SPARKC_ISA_AVX2,                  \
+   gemm<Layout::layout, PairDot::F32x8>, /*onHost=*/false, /*pairs=*/true},
+#include "codegen/microkernels/IntegerLayouts.def"
+#define INTEGER_LAYOUT(name, layout)                                           \
+  {"gemm_" name "_a16_avx512", "tile16_" name, SPARKC_ISA_AVX512,              \
+   gemm<Layout::layout, PairDot::F32x16>, /*onHost=*/false, /*pairs=*/true},
+#include "codegen/microkernels/IntegerLayouts.def"
+#define INTEGER_LAYOUT(name, layout)                                           \
+  {"gemm_" name "_a16_avx512bf16", "tile16_" name, SPARKC_ISA_AVX512VNNI,      \
+   gemm<Layout::layout, PairDot::BF16x32>, /*onHost=*/false, /*pairs=*/true,   \
+   SPARKC_CPU_AVX512BF16},
+#include "codegen/microkernels/IntegerLayouts.def"
 };
-#undef SPARKC_PAIR_KERNELS
 
 ArrayRef<BlockKernel> sparkc::pairBlockKernels() { return pairGemms; }

@@ -57,7 +57,7 @@ void QuantizedRow::group(Value tile, Value lane, Value index, Value out) {
                      e.mulC(lane, size));
     return e.at(batch, at);
   };
-  Value scale, minimum, zero = e.c(e.i32(), int64_t(1) << (bits - 1));
+  Value scale, minimum, zero = e.c(e.i32(), middleCode(matrix.layout));
   if (isSuper(form)) {
     scale = e.fmul(half(inHead(0, 0, 2)), subCode(inHead(kHeadSubScales, 16, 1)));
     if (hasMinimum(form))
@@ -67,7 +67,7 @@ void QuantizedRow::group(Value tile, Value lane, Value index, Value out) {
     scale = half(inHead(0, 32, 2));
     if (hasMinimum(form))
       minimum = half(inHead(matrix.headZeros(), 32, 2));
-    else
+    else if (form == ScaleForm::Zero)
       zero = arith::ExtUIOp::create(
           e.b, e.loc, e.i32(), e.load(e.i8(), inHead(matrix.headZeros(), 16, 1)));
   }

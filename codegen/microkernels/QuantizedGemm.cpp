@@ -233,60 +233,18 @@ static void gemmQuantized(Emitter &e, const BlockOperands &in) {
 }
 
 static const BlockKernel quantizedGemms[] = {
-    {"gemm_q4_avx2", "tile16_q4", SPARKC_ISA_AVX2,
-     gemmQuantized<Layout::Tile16Q4, Dot4::AVX2>},
-    {"gemm_q5_avx2", "tile16_q5", SPARKC_ISA_AVX2,
-     gemmQuantized<Layout::Tile16Q5, Dot4::AVX2>},
-    {"gemm_q6_avx2", "tile16_q6", SPARKC_ISA_AVX2,
-     gemmQuantized<Layout::Tile16Q6, Dot4::AVX2>},
-    {"gemm_q8_avx2", "tile16_q8", SPARKC_ISA_AVX2,
-     gemmQuantized<Layout::Tile16Q8, Dot4::AVX2>},
-    {"gemm_q4m_avx2", "tile16_q4m", SPARKC_ISA_AVX2,
-     gemmQuantized<Layout::Tile16Q4M, Dot4::AVX2>},
-    {"gemm_q5m_avx2", "tile16_q5m", SPARKC_ISA_AVX2,
-     gemmQuantized<Layout::Tile16Q5M, Dot4::AVX2>},
-    {"gemm_q4k_avx2", "tile16_q4k", SPARKC_ISA_AVX2,
-     gemmQuantized<Layout::Tile16Q4K, Dot4::AVX2>},
-    {"gemm_q5k_avx2", "tile16_q5k", SPARKC_ISA_AVX2,
-     gemmQuantized<Layout::Tile16Q5K, Dot4::AVX2>},
-    {"gemm_q6k_avx2", "tile16_q6k", SPARKC_ISA_AVX2,
-     gemmQuantized<Layout::Tile16Q6K, Dot4::AVX2>},
-    {"gemm_q4_avxvnni", "tile16_q4", SPARKC_ISA_AVXVNNI,
-     gemmQuantized<Layout::Tile16Q4, Dot4::VNNI256>},
-    {"gemm_q5_avxvnni", "tile16_q5", SPARKC_ISA_AVXVNNI,
-     gemmQuantized<Layout::Tile16Q5, Dot4::VNNI256>},
-    {"gemm_q6_avxvnni", "tile16_q6", SPARKC_ISA_AVXVNNI,
-     gemmQuantized<Layout::Tile16Q6, Dot4::VNNI256>},
-    {"gemm_q8_avxvnni", "tile16_q8", SPARKC_ISA_AVXVNNI,
-     gemmQuantized<Layout::Tile16Q8, Dot4::VNNI256>},
-    {"gemm_q4m_avxvnni", "tile16_q4m", SPARKC_ISA_AVXVNNI,
-     gemmQuantized<Layout::Tile16Q4M, Dot4::VNNI256>},
-    {"gemm_q5m_avxvnni", "tile16_q5m", SPARKC_ISA_AVXVNNI,
-     gemmQuantized<Layout::Tile16Q5M, Dot4::VNNI256>},
-    {"gemm_q4k_avxvnni", "tile16_q4k", SPARKC_ISA_AVXVNNI,
-     gemmQuantized<Layout::Tile16Q4K, Dot4::VNNI256>},
-    {"gemm_q5k_avxvnni", "tile16_q5k", SPARKC_ISA_AVXVNNI,
-     gemmQuantized<Layout::Tile16Q5K, Dot4::VNNI256>},
-    {"gemm_q6k_avxvnni", "tile16_q6k", SPARKC_ISA_AVXVNNI,
-     gemmQuantized<Layout::Tile16Q6K, Dot4::VNNI256>},
-    {"gemm_q4_avx512vnni", "tile16_q4", SPARKC_ISA_AVX512VNNI,
-     gemmQuantized<Layout::Tile16Q4, Dot4::VNNI512>},
-    {"gemm_q5_avx512vnni", "tile16_q5", SPARKC_ISA_AVX512VNNI,
-     gemmQuantized<Layout::Tile16Q5, Dot4::VNNI512>},
-    {"gemm_q6_avx512vnni", "tile16_q6", SPARKC_ISA_AVX512VNNI,
-     gemmQuantized<Layout::Tile16Q6, Dot4::VNNI512>},
-    {"gemm_q8_avx512vnni", "tile16_q8", SPARKC_ISA_AVX512VNNI,
-     gemmQuantized<Layout::Tile16Q8, Dot4::VNNI512>},
-    {"gemm_q4m_avx512vnni", "tile16_q4m", SPARKC_ISA_AVX512VNNI,
-     gemmQuantized<Layout::Tile16Q4M, Dot4::VNNI512>},
-    {"gemm_q5m_avx512vnni", "tile16_q5m", SPARKC_ISA_AVX512VNNI,
-     gemmQuantized<Layout::Tile16Q5M, Dot4::VNNI512>},
-    {"gemm_q4k_avx512vnni", "tile16_q4k", SPARKC_ISA_AVX512VNNI,
-     gemmQuantized<Layout::Tile16Q4K, Dot4::VNNI512>},
-    {"gemm_q5k_avx512vnni", "tile16_q5k", SPARKC_ISA_AVX512VNNI,
-     gemmQuantized<Layout::Tile16Q5K, Dot4::VNNI512>},
-    {"gemm_q6k_avx512vnni", "tile16_q6k", SPARKC_ISA_AVX512VNNI,
-     gemmQuantized<Layout::Tile16Q6K, Dot4::VNNI512>},
+#define INTEGER_LAYOUT(name, layout)                                           \
+  {"gemm_" name "_avx2", "tile16_" name, SPARKC_ISA_AVX2,                      \
+   gemmQuantized<Layout::layout, Dot4::AVX2>},
+#include "codegen/microkernels/IntegerLayouts.def"
+#define INTEGER_LAYOUT(name, layout)                                           \
+  {"gemm_" name "_avxvnni", "tile16_" name, SPARKC_ISA_AVXVNNI,                \
+   gemmQuantized<Layout::layout, Dot4::VNNI256>},
+#include "codegen/microkernels/IntegerLayouts.def"
+#define INTEGER_LAYOUT(name, layout)                                           \
+  {"gemm_" name "_avx512vnni", "tile16_" name, SPARKC_ISA_AVX512VNNI,          \
+   gemmQuantized<Layout::layout, Dot4::VNNI512>},
+#include "codegen/microkernels/IntegerLayouts.def"
 };
 
 ArrayRef<BlockKernel> sparkc::quantizedBlockKernels() { return quantizedGemms; }

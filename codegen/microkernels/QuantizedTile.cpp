@@ -152,8 +152,8 @@ Value QuantizedTile::minima(Value batch, Value inBatch, Factors factors) {
 }
 
 Value QuantizedTile::zeros(Value batch, Value inBatch) {
-  if (form == ScaleForm::Super)
-    return e.c(ints(kLanes), int64_t(1) << (bits - 1));
+  if (form != ScaleForm::Zero)
+    return e.c(ints(kLanes), middleCode(matrix.layout));
   Value codes = bytes16(batch, e.addC(e.mulC(inBatch, 16), matrix.headZeros()));
   return arith::ExtUIOp::create(e.b, e.loc, ints(kLanes), codes);
 }

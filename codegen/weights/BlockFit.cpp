@@ -310,6 +310,7 @@ void sparkc::fitBlock(const BlockFormat &format, const float *weights,
   Fit fit(format, weights, importance, out);
   switch (format.grid.form) {
   case ScaleForm::Zero:
+  case ScaleForm::Symmetric:
     llvm_unreachable("grids with zero points are fitted by GridFit");
   case ScaleForm::Minimum:
     return fit.minimum();

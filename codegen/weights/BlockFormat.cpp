@@ -266,6 +266,7 @@ float BlockFormat::value(const BlockCodes &b, int64_t col) const {
   int code = b.codes[col], half = 1 << (grid.bits - 1);
   switch (grid.form) {
   case ScaleForm::Zero:
+  case ScaleForm::Symmetric:
     return scale * static_cast<float>(code - b.zero);
   case ScaleForm::Minimum:
     return scale * static_cast<float>(code) + floatFromF16(b.minimum);

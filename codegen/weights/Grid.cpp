@@ -14,9 +14,16 @@
 namespace sparkc {
 
 Layout GridSpec::layout() const {
-  if (std::optional<Layout> layout = layoutOf(bits, form))
+  if (std::optional<Layout> layout = layoutOf(
+          bits, symmetric ? ScaleForm::Symmetric : form))
     return *layout;
   llvm_unreachable("no layout for this grid");
+}
+
+GridSpec GridSpec::of(Layout layout, int64_t group) {
+  ScaleForm form = scaleForm(layout);
+  return {int(bitsPerWeight(layout)), int(group), form == ScaleForm::Symmetric,
+          hasZeroPoint(form) ? ScaleForm::Zero : form};
 }
 
 namespace {

@@ -24,11 +24,15 @@ namespace sparkc {
 struct GridSpec {
   int bits = 4;           ///< 4, 5, 6 or 8
   int group = 64;         ///< columns a scale: 32, 64, 128; of forms 16, 32
-  bool symmetric = false; ///< zero is always 2^(bits-1); scales have any sign
+  /// Zero is always 2^(bits-1), and not stored; scales have any sign.
+  bool symmetric = false;
+  /// Zero, symmetric or not; or one of GGUF's.
   ScaleForm form = ScaleForm::Zero;
 
   int maxCode() const { return (1 << bits) - 1; }
   Layout layout() const;
+  /// The grid whose codes lie in a quantized layout.
+  static GridSpec of(Layout layout, int64_t group);
   bool operator==(const GridSpec &o) const {
     return bits == o.bits && group == o.group && symmetric == o.symmetric &&
            form == o.form;

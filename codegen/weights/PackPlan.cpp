@@ -127,11 +127,10 @@ static llvm::Error addAssets(ModuleOp module, WeightFileWriter &writer) {
 }
 
 /// How the weights of a pack are stored.
-static WeightScheme schemeOf(const PackedMatrix &matrix, bool symmetric) {
+static WeightScheme schemeOf(const PackedMatrix &matrix) {
   WeightScheme scheme;
   if (isQuantized(matrix.layout))
-    scheme.grid = {int(bitsPerWeight(matrix.layout)), int(matrix.group),
-                   symmetric, scaleForm(matrix.layout)};
+    scheme.grid = GridSpec::of(matrix.layout, matrix.group);
   else
     scheme.kind = bitsPerWeight(matrix.layout) == 16 ? WeightScheme::BF16
                                                      : WeightScheme::F32;
@@ -195,22 +194,19 @@ llvm::Expected<PackedTensor> Packer::pack(step::PackOp op) {
   tensor.layout = matrix.layout;
   tensor.bytes = matrix.bytes();
   std::vector<SourceMatrix> sources;
-  bool symmetric = false;
   for (auto name : op.getWeights().getAsRange<FlatSymbolRefAttr>()) {
     auto weight = symbols.lookup<spark::WeightOp>(name.getAttr());
     if (!weight)
       return llvm::createStringError("pack '" + entry.name + "' refers to '" +
                                      name.getValue() +
                                      "', which is no spark.weight");
-    if (spark::GridAttr grid = weight.getGrid())
-      symmetric = grid.getSymmetric();
     auto source = files.open(weight, matrix.layout == Layout::VectorF32);
     if (!source)
       return source.takeError();
     sources.push_back(*source);
     entry.sources.push_back(name.getValue().str());
   }
-  WeightScheme scheme = schemeOf(matrix, symmetric);
+  WeightScheme scheme = schemeOf(matrix);
   for (const SourceMatrix &source : sources)
     tensor.sources.push_back({source.name, scheme.str(), source.rows,
                               source.cols, 0, std::nullopt,

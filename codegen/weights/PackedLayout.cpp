@@ -36,6 +36,10 @@ constexpr LayoutInfo kLayouts[] = {
     {Layout::Tile16Q4K, "tile16_q4k", 4, true, true, ScaleForm::SuperMinimum},
     {Layout::Tile16Q5K, "tile16_q5k", 5, true, true, ScaleForm::SuperMinimum},
     {Layout::Tile16Q6K, "tile16_q6k", 6, true, true, ScaleForm::Super},
+    {Layout::Tile16Q4S, "tile16_q4s", 4, true, true, ScaleForm::Symmetric},
+    {Layout::Tile16Q5S, "tile16_q5s", 5, true, true, ScaleForm::Symmetric},
+    {Layout::Tile16Q6S, "tile16_q6s", 6, true, true, ScaleForm::Symmetric},
+    {Layout::Tile16Q8S, "tile16_q8s", 8, true, true, ScaleForm::Symmetric},
 };
 
 const LayoutInfo &infoOf(Layout layout) {
@@ -68,6 +72,7 @@ bool isGroupOf(Layout layout, int64_t group) {
     return group == 0;
   switch (scaleForm(layout)) {
   case ScaleForm::Zero:
+  case ScaleForm::Symmetric:
     return group == 32 || group == 64 || group == 128;
   case ScaleForm::Minimum:
   case ScaleForm::SuperMinimum:
@@ -80,7 +85,7 @@ bool isGroupOf(Layout layout, int64_t group) {
 
 const char *groupsOf(Layout layout) {
   return !isQuantized(layout)                      ? "none"
-         : scaleForm(layout) == ScaleForm::Zero    ? "32, 64 or 128"
+         : hasZeroPoint(scaleForm(layout))         ? "32, 64 or 128"
          : scaleForm(layout) == ScaleForm::Super   ? "16"
                                                    : "32";
 }
@@ -167,6 +172,8 @@ int64_t PackedMatrix::batchGroups() const {
   switch (scaleForm(layout)) {
   case ScaleForm::Zero:
     return std::min<int64_t>(groups(), 4);
+  case ScaleForm::Symmetric:
+    return std::min<int64_t>(groups(), 2);
   case ScaleForm::Minimum:
     return 4;
   case ScaleForm::SuperMinimum:
@@ -181,6 +188,8 @@ int64_t PackedMatrix::headBytes() const {
   switch (scaleForm(layout)) {
   case ScaleForm::Zero:
     return alignLine(headZeros() + kTileRows * batchGroups());
+  case ScaleForm::Symmetric:
+    return kLineBytes;
   case ScaleForm::Minimum:
     return 256;
   case ScaleForm::SuperMinimum:
@@ -234,6 +243,7 @@ int64_t PackedMatrix::groupZeroOffset(int64_t g) const {
   case ScaleForm::SuperMinimum:
     return headOffset(g) + kHeadSubMinima + inBatch * kTileRows;
   case ScaleForm::Super:
+  case ScaleForm::Symmetric:
     break;
   }
   llvm_unreachable("a form with neither zero points nor minima");

@@ -32,12 +32,13 @@
 /// the lines of the groups it has. A matrix of n < 4 groups is one batch of n:
 /// its head has 48n bytes, rounded up to a line, the zero points from 32n on.
 ///
-/// Layouts with a float minimum, and those with scales of two levels, have
-/// other heads, of H bytes for N groups; else batch(g), line(n) and tileBytes
-/// are the same with H for 192 and N for 4:
+/// Symmetric layouts, those with a float minimum, and those with scales of two
+/// levels have other heads, of H bytes for N groups; else batch(g), line(n) and
+/// tileBytes are the same with H for 192 and N for 4:
 ///
 ///   form           N   H    w                       in the head, for i = g%N
 ///   Zero           4  192   s * (code - z)          s, z as above
+///   Symmetric      2   64   s * (code - 2^(b-1))    s f16 at       32*i + 2*l
 ///   Minimum        4  256   s * code + m            s f16 at       32*i + 2*l
 ///                                                   m f16 at 128 + 32*i + 2*l
 ///   SuperMinimum   8  320   d*u * code + e*v        d f16 at       2*l
@@ -56,6 +57,7 @@
 ///   TILE16_Q5  L = 5G/32 blocks of 32 columns: one plane line, 4 code lines
 ///   TILE16_Q6  L = 3G/16 blocks of 16 columns: one plane line, 2 code lines
 ///
+///   TILE16_Q4S, _Q5S, _Q6S, _Q8S   Symmetric; codes as in Q4, Q5, Q6, Q8
 ///   TILE16_Q4M, _Q5M        Minimum, G = 32; codes as in Q4, Q5
 ///   TILE16_Q4K, _Q5K        SuperMinimum, G = 32; likewise
 ///   TILE16_Q6K              Super, G = 16; codes as in Q6
@@ -69,8 +71,9 @@
 /// bring them above the nibble, in any vector width; the four column bytes of
 /// a lane stay together for vpdpbusd, vpmaddubsw and AMX alike.
 ///
-/// Padding rows hold scale 0, zero 0, code 0; padding columns hold code =
-/// zero (their activations are 0). Float padding is 0.
+/// Padding rows hold scale 0, code 0 and, where there are zero points, zero 0;
+/// padding columns hold code = zero (their activations are 0). Float padding
+/// is 0.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef SPARKC_CODEGEN_WEIGHTS_PACKEDLAYOUT_H
@@ -102,10 +105,14 @@ enum class Layout : uint32_t {
   Tile16Q4K = SPARKC_LAYOUT_TILE16_Q4K,
   Tile16Q5K = SPARKC_LAYOUT_TILE16_Q5K,
   Tile16Q6K = SPARKC_LAYOUT_TILE16_Q6K,
+  Tile16Q4S = SPARKC_LAYOUT_TILE16_Q4S,
+  Tile16Q5S = SPARKC_LAYOUT_TILE16_Q5S,
+  Tile16Q6S = SPARKC_LAYOUT_TILE16_Q6S,
+  Tile16Q8S = SPARKC_LAYOUT_TILE16_Q8S,
 };
 
 /// How codes of a quantized layout become weights; see above.
-enum class ScaleForm { Zero, Minimum, SuperMinimum, Super };
+enum class ScaleForm { Zero, Minimum, SuperMinimum, Super, Symmetric };
 
 /// "tile16_q4" and so on: the ABI's name in lower case.
 llvm::StringRef layoutName(Layout layout);
@@ -123,6 +130,10 @@ inline bool hasMinimum(ScaleForm form) {
 inline bool isSuper(ScaleForm form) {
   return form == ScaleForm::Super || form == ScaleForm::SuperMinimum;
 }
+/// Whether each group has a scale of its own, and codes count from a zero point.
+inline bool hasZeroPoint(ScaleForm form) {
+  return form == ScaleForm::Zero || form == ScaleForm::Symmetric;
+}
 /// The quantized layout of these codes; none where there is no such.
 std::optional<Layout> layoutOf(unsigned bits, ScaleForm form);
 /// Whether columns a scale may be `group` in a layout (0: of floats), and which
@@ -131,6 +142,8 @@ bool isGroupOf(Layout layout, int64_t group);
 const char *groupsOf(Layout layout);
 /// Bits of one code (4, 5, 6, 8) or of one float (16, 32).
 unsigned bitsPerWeight(Layout layout);
+/// 2^(b-1), the zero point of forms that store none (Symmetric, Super).
+inline int middleCode(Layout layout) { return 1 << (bitsPerWeight(layout) - 1); }
 
 /// Rows of a tile.
 constexpr int64_t kTileRows = 16;

@@ -9,6 +9,7 @@
 #include "codegen/weights/BadWeight.h"
 #include "codegen/weights/BlockFit.h"
 #include "codegen/weights/Half.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
 #include <cassert>
@@ -122,7 +123,8 @@ std::string quantizeTile(const PackedMatrix &m, const GridSpec &grid,
       stats.noise += noise[l];
       if (!rows[l].isPadding())
         continue;
-      codes.zeros[kTileRows * g + l] = 0;
+      if (!grid.symmetric)
+        codes.zeros[kTileRows * g + l] = 0;
       for (int64_t c = 0; c < group; ++c)
         codes.codes[kTileRows * (group * g + c) + l] = 0;
     }
@@ -151,6 +153,12 @@ static llvm::Error verifyGrid(const PackedMatrix &m, const GridSpec &grid,
   return llvm::Error::success();
 }
 
+/// Whether all zero points are the middle code, as symmetric layouts say.
+static bool hasMiddleZeros(const PackedMatrix &m, const TileCodes &codes) {
+  return llvm::all_of(codes.zeros,
+                      [&](uint8_t zero) { return zero == middleCode(m.layout); });
+}
+
 llvm::Error packQuantizedMatrix(const PackedMatrix &matrix,
                                 const GridSpec &grid,
                                 llvm::ArrayRef<SourceMatrix> sources,
@@ -171,9 +179,12 @@ llvm::Error packQuantizedMatrix(const PackedMatrix &matrix,
         // A tile has one source; its first lane is never padding.
         bool stored =
             isStoredOn(sources[matrix.rowOf(tile, 0).weight], grid);
-        errors[tile] = stored ? storedTile(matrix, tile, sources, codes)
-                              : quantizeTile(matrix, grid, tile, sources,
-                                             importance, codes, tileStats[tile]);
+        if (stored)
+          errors[tile] = storedTile(matrix, tile, sources, codes);
+        // Zero points of a file may be others than a symmetric grid's.
+        if (!stored || (grid.symmetric && !hasMiddleZeros(matrix, codes)))
+          errors[tile] = quantizeTile(matrix, grid, tile, sources, importance,
+                                      codes, tileStats[tile]);
         if (errors[tile].empty())
           packCodes(matrix, codes, out);
       },
@@ -244,6 +255,10 @@ float referenceDot(const PackedMatrix &m, const uint8_t *tile, int64_t lane,
       scale = half(scaleAt);
       zero = tile[m.groupZeroOffset(g) + lane];
       break;
+    case ScaleForm::Symmetric:
+      scale = half(scaleAt);
+      zero = middleCode(m.layout);
+      break;
     case ScaleForm::Minimum:
       scale = half(scaleAt);
       minimum = half(m.groupZeroOffset(g));
@@ -255,7 +270,7 @@ float referenceDot(const PackedMatrix &m, const uint8_t *tile, int64_t lane,
       break;
     case ScaleForm::Super:
       scale = half(head) * static_cast<int8_t>(tile[scaleAt + lane]);
-      zero = 1 << (bitsPerWeight(m.layout) - 1);
+      zero = middleCode(m.layout);
       break;
     }
     int32_t sum = 0, xSum = 0;

@@ -18,8 +18,8 @@ TileCodes::TileCodes(const PackedMatrix &m) : codes(m.paddedCols() * kTileRows) 
   size_t ofGroups = m.groups() * kTileRows;
   size_t ofScales = isSuper(form) ? m.batches() * kTileRows : ofGroups;
   scales.resize(ofScales);
-  if (form == ScaleForm::Zero)
-    zeros.resize(ofGroups);
+  if (hasZeroPoint(form))
+    zeros.resize(ofGroups, form == ScaleForm::Zero ? 0 : middleCode(m.layout));
   if (hasMinimum(form))
     minima.resize(ofScales);
   if (isSuper(form))
@@ -35,6 +35,7 @@ float TileCodes::value(const PackedMatrix &m, int64_t lane,
   int code = codes[kTileRows * col + lane];
   switch (scaleForm(m.layout)) {
   case ScaleForm::Zero:
+  case ScaleForm::Symmetric:
     return floatFromF16(scales[at]) * static_cast<float>(code - zeros[at]);
   case ScaleForm::Minimum:
     return floatFromF16(scales[at]) * static_cast<float>(code) +
@@ -45,7 +46,7 @@ float TileCodes::value(const PackedMatrix &m, int64_t lane,
            floatFromF16(minima[batch]) * subMinima[at];
   case ScaleForm::Super:
     return floatFromF16(scales[batch]) * static_cast<int8_t>(subScales[at]) *
-           static_cast<float>(code - (1 << (bitsPerWeight(m.layout) - 1)));
+           static_cast<float>(code - middleCode(m.layout));
   }
   llvm_unreachable("unknown form");
 }
@@ -122,6 +123,7 @@ static std::vector<Part> headParts(const PackedMatrix &m, TileCodes &codes) {
       parts.push_back({m.groupZeroOffset(g), &codes.subMinima[at], kTileRows});
       break;
     case ScaleForm::Super:
+    case ScaleForm::Symmetric:
       break;
     }
   }

@@ -12,7 +12,7 @@
 namespace sparkc {
 
 /// The codes of one tile, not yet in their lines. A padding lane has scale,
-/// zero, minimum and codes 0; a padding column has code = zero (0 in forms
+/// (stored) zero, minimum and codes 0; a padding column has code = zero (0 in forms
 /// without zero points of their own). Scales and minima are a group's or, of
 /// two-level forms, a batch's.
 struct TileCodes {
@@ -20,7 +20,9 @@ struct TileCodes {
 
   std::vector<uint8_t> codes;   ///< [16*column + lane]
   std::vector<uint16_t> scales; ///< [16*group or batch + lane], float16 bits
-  std::vector<uint8_t> zeros;   ///< [16*group + lane]; of form Zero
+  /// [16*group + lane]; of form Zero, and Symmetric, where they do not lie in
+  /// the tile: all are the middle code.
+  std::vector<uint8_t> zeros;
   /// Of forms with minima, as the scales.
   std::vector<uint16_t> minima;
   /// [16*group + lane]; of two-level forms (and with minima).

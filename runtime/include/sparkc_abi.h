@@ -294,7 +294,11 @@ enum sparkc_layout {
   SPARKC_LAYOUT_TILE16_Q5M = 23,
   SPARKC_LAYOUT_TILE16_Q4K = 24, /**< scales and minima of two levels */
   SPARKC_LAYOUT_TILE16_Q5K = 25,
-  SPARKC_LAYOUT_TILE16_Q6K = 26 /**< scales of two levels */
+  SPARKC_LAYOUT_TILE16_Q6K = 26, /**< scales of two levels */
+  SPARKC_LAYOUT_TILE16_Q4S = 27, /**< zero points are all the middle code */
+  SPARKC_LAYOUT_TILE16_Q5S = 28,
+  SPARKC_LAYOUT_TILE16_Q6S = 29,
+  SPARKC_LAYOUT_TILE16_Q8S = 30
 };
 
 #ifdef __cplusplus

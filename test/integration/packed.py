@@ -42,10 +42,13 @@ def group_codes(lines, bits):
 
 
 def batch_shape(form, bits, cols, group):
-    """Groups of a batch, bytes of its head, where zero points or minima start."""
+    """Groups of a batch, bytes of its head, where zero points or minima start (of
+    symmetric forms, nowhere)."""
     if form == "":
         groups = min(4, -(-cols // group))
         return groups, -(-48 * groups // 64) * 64, 32 * groups
+    if form == "s":
+        return min(2, -(-cols // group)), 64, None
     return {"m": (4, 256, 128), "k": (16 if bits == 6 else 8, 320, 192)}[form]
 
 
@@ -75,6 +78,8 @@ def tile_values(tile, name, cols, group):
 
         if form == "":
             values.append(halves(32 * i) * (codes - small(zeros + 16 * i)))
+        elif form == "s":
+            values.append(halves(32 * i) * (codes - (1 << (bits - 1))))
         elif form == "m":
             values.append(halves(32 * i) * codes + halves(zeros + 32 * i))
         elif bits == 6:

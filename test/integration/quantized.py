@@ -167,7 +167,6 @@ def check_build(failures, model, *options, rounded=int8):
 def check_schemes(failures, folder, bits):
     model = Model(folder, "small")
     for group in (32, 64, 128):
-        # Symmetric or not is the weights' business: it is the same object.
         for suffix in ("", ":sym") if group == 64 else ("",):
             so, _ = check_build(failures, model, "--weights", f"{bits}:g{group}{suffix}")
             found = grids(so.with_suffix(".weights"))
@@ -175,13 +174,12 @@ def check_schemes(failures, folder, bits):
                 if name == "embedding" or name.endswith("norm"):
                     continue
                 layout, in_groups = entry[:2]
-                if layout != f"tile16_{bits}" or in_groups != group:
+                if layout != f"tile16_{bits}{suffix[1:2]}" or in_groups != group:
                     failures.check(False, f"{bits} g{group}: {name} is {layout} g{in_groups}")
+            if suffix:
+                continue
             zeros = np.unique(zero_points(found["layers.1.out_proj"]))
-            # 0: of padding rows; 96 rows are whole tiles.
-            fixed = zeros.tolist() == [1 << (int(bits[1]) - 1)]
-            failures.check(fixed == (suffix == ":sym"),
-                           f"{bits} g{group}{suffix}: zero points {zeros.min()}..{zeros.max()}")
+            failures.check(len(zeros) > 1, f"{bits} g{group}: zero points {zeros.min()}..{zeros.max()}")
 
 
 def check_policies(failures, folder):
@@ -217,14 +215,10 @@ def check_policies(failures, folder):
     so, _ = check_build(failures, model, "--weights", "q4", *rules("*.g_proj=f32", "lm_head=bf16"))
     is_stored(so, g_proj=("tile16_f32", 0), q_k_v_proj=("tile16_q4", 64))
     so, _ = check_build(failures, model, "--weights", "bf16", *rules("*.down_proj=q5:g32:sym"))
-    is_stored(so, down_proj=("tile16_q5", 32), gate_proj=("tile16_bf16", 0))
+    is_stored(so, down_proj=("tile16_q5s", 32), gate_proj=("tile16_bf16", 0))
     # Two grids that differ in the zero points alone.
     so, _ = check_build(failures, model, "--weights", "q4", *rules("*.g_proj=q4:sym"))
-    found = is_stored(so, g_proj=("tile16_q4", 64), q_k_v_proj=("tile16_q4", 64))
-    failures.check(set(np.unique(zero_points(found["layers.1.g_proj"]))) <= {0, 8},
-                   "symmetric gate rows beside others: zero points 8")
-    failures.check(len(np.unique(zero_points(found["layers.1.q_k_v_proj"]))) > 4,
-                   "rows beside symmetric gate rows keep zero points of their own")
+    is_stored(so, g_proj=("tile16_q4s", 64), q_k_v_proj=("tile16_q4", 64))
 
 
 def check_sizes(failures, folder):

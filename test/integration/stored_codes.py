@@ -86,6 +86,14 @@ def rounded(weights, group):
     return codes.reshape(weights.shape).astype(np.int32), zeros, scales
 
 
+def symmetric(weights, group):
+    """The same with zero points 8."""
+    groups = weights.astype(np.float32).reshape(weights.shape[0], -1, group)
+    scales = np.maximum(np.abs(groups).max(axis=2) / 7, 1e-4).astype(np.float16)
+    codes = np.clip(np.rint(groups / scales.astype(np.float32)[..., None]) + 8, 0, 15)
+    return codes.reshape(weights.shape).astype(np.int32), np.full(scales.shape, 8, np.int32), scales
+
+
 def anything(rng, shape, group):
     """Codes of all sizes; scales from the least to the largest, of any sign."""
     rows, cols = shape
@@ -101,7 +109,7 @@ def anything(rng, shape, group):
 
 
 def make(folder, kind, group, parts=PARTS_OF_LAYER, extreme=False, shape=SHAPE, shards=False,
-         config_changes=None):
+         config_changes=None, quantize=rounded):
     """Writes a checkpoint; -> (logical name -> float32 of its codes, tokens)."""
     if folder.exists():
         shutil.rmtree(folder)
@@ -115,7 +123,7 @@ def make(folder, kind, group, parts=PARTS_OF_LAYER, extreme=False, shape=SHAPE, 
         if extreme:
             found = anything(rng, weights.shape, group)
         else:
-            found = rounded(weights, group)
+            found = quantize(weights, group)
         stem = name.removesuffix(".weight")
         pieces = stem.split(".")
         logical = stem if stem == "lm_head" else f"layers.{pieces[2]}.{pieces[-1]}"
@@ -191,6 +199,16 @@ def mixed(failures, folder):
     # The same grid by name is the codes as they are.
     want, _ = make(model, "gptq", 128, extreme=True)
     check_values(failures, "q4:g128 by name", folder, model, want, "--weights", "q4:g128")
+    # A symmetric grid keeps the codes whose zero points are its own, and no others.
+    want, _ = make(model, "gptq", 64, config_changes={"sym": True}, quantize=symmetric)
+    check_values(failures, "q4:g64:sym, of zero points 8", folder, model, want,
+                 "--weights", "q4:g64:sym")
+    want, _ = make(model, "gptq", 64)
+    so = compile_model(model, folder / "m.so", *WEIGHTS_ALONE, "--weights", "q4:g64:sym")
+    got = read_weights(so.with_suffix(".weights"))
+    for name, wanted in want.items():
+        error = np.square(got[name] - wanted).sum() / np.square(wanted).sum()
+        failures.check(0 < error < 0.02, f"q4:g64:sym, of other zero points: {name} off by {error:.5f}")
     # A head of its own among them; parts of a matrix in two files; from the text of a stage.
     head = dict(SHAPE, tied=False, vocab=72)
     want, _ = make(model, "gptq", 64, parts=(*PARTS_OF_LAYER, "lm_head"), shape=head, shards=True,

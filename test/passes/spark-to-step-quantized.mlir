@@ -129,10 +129,10 @@
 // MIXED:     step.pack @pack.layers.0.q_k_v_proj at {{.*}} layout "tile16_q4" cols 2048 group 128 {{.*}} of [@layers.0.q_k_v_proj]
 // MIXED:     step.pack @pack.layers.0.q_k_v_proj.1 at {{.*}} layout "tile16_q8" cols 2048 group 32 {{.*}} of [@layers.0.g_proj]
 
-// Grids that differ in the zero points alone lie alike, but are fitted apart.
+// Grids that differ in the zero points alone: one stores none.
 // RUN: sparkc-opt %S/Inputs/layer-1.7b.mlir --sparkc-graph-pipeline="scheme=q4 rules=*.g_proj=q4:sym" --sparkc-fuse-pipeline --sparkc-schedule-pipeline | FileCheck %s --check-prefix=SYM
 // SYM: step.pack @pack.layers.0.q_k_v_proj at {{.*}} layout "tile16_q4" cols 2048 group 64 {{.*}} of [@layers.0.q_k_v_proj]
-// SYM: step.pack @pack.layers.0.q_k_v_proj.1 at {{.*}} layout "tile16_q4" cols 2048 group 64 {{.*}} of [@layers.0.g_proj]
+// SYM: step.pack @pack.layers.0.q_k_v_proj.1 at {{.*}} layout "tile16_q4s" cols 2048 group 64 {{.*}} of [@layers.0.g_proj]
 
 // Floats beside a grid take the activation as it is.
 // RUN: sparkc-opt %S/Inputs/layer-1.7b.mlir --sparkc-graph-pipeline="scheme=q4 rules=*.g_proj=bf16" --sparkc-fuse-pipeline --sparkc-schedule-pipeline | FileCheck %s --check-prefix=FLOAT

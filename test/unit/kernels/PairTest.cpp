@@ -101,6 +101,8 @@ Terms termsOf(const PackedMatrix &m, const TileCodes &t, int64_t lane,
   switch (scaleForm(m.layout)) {
   case ScaleForm::Zero:
     return {floatFromF16(t.scales[at]), 0, t.zeros[at]};
+  case ScaleForm::Symmetric:
+    return {floatFromF16(t.scales[at]), 0, middleCode(m.layout)};
   case ScaleForm::Minimum:
     return {floatFromF16(t.scales[at]), floatFromF16(t.minima[at])};
   case ScaleForm::SuperMinimum:
@@ -108,7 +110,7 @@ Terms termsOf(const PackedMatrix &m, const TileCodes &t, int64_t lane,
             floatFromF16(t.minima[batch]) * t.subMinima[at]};
   case ScaleForm::Super:
     return {floatFromF16(t.scales[batch]) * int8_t(t.subScales[at]), 0,
-            1 << (bitsPerWeight(m.layout) - 1)};
+            middleCode(m.layout)};
   }
   return {};
 }
@@ -179,7 +181,7 @@ const char *cpuOf(const TileKernel &kernel) {
 
 std::vector<Shape> pairShapes(Layout layout) {
   int64_t group = usualGroup(layout);
-  if (scaleForm(layout) != ScaleForm::Zero)
+  if (!hasZeroPoint(scaleForm(layout)))
     return {{712, group, group}, {1064, group, 16}, {1, group, group}};
   return {{712, 64, 64}, {1064, 128, 32}, {50, 128, 128}, {33, 32, 32}};
 }

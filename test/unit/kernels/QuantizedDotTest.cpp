@@ -117,7 +117,9 @@ TEST_P(QuantizedDot, HasTheBitsOfTheDefinition) {
 TEST(QuantizedDotReference, IsTheSumOfProducts) {
   std::mt19937 rng(9);
   for (Layout layout : {Layout::Tile16Q4, Layout::Tile16Q5, Layout::Tile16Q6,
-                        Layout::Tile16Q8, Layout::Tile16Q4M, Layout::Tile16Q5M,
+                        Layout::Tile16Q8, Layout::Tile16Q4S, Layout::Tile16Q5S,
+                        Layout::Tile16Q6S, Layout::Tile16Q8S,
+                        Layout::Tile16Q4M, Layout::Tile16Q5M,
                         Layout::Tile16Q4K, Layout::Tile16Q5K,
                         Layout::Tile16Q6K})
     for (const Shape &shape : allShapes(layout)) {

@@ -38,7 +38,7 @@ struct Call {
 
 /// A K longer than a chunk, and of the others those that differ.
 std::vector<Shape> gemmShapes(Layout layout) {
-  if (scaleForm(layout) != ScaleForm::Zero) {
+  if (!hasZeroPoint(scaleForm(layout))) {
     int64_t group = usualGroup(layout);
     return {{712, group, group}, {1064, group, 16}, {1, group, group},
             {96, group, group}};

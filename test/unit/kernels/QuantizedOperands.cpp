@@ -27,7 +27,7 @@ std::vector<std::string> sparkc::test::cpusFor(unsigned isa) {
 }
 
 int64_t sparkc::test::usualGroup(Layout layout) {
-  return scaleForm(layout) == ScaleForm::Zero    ? 64
+  return hasZeroPoint(scaleForm(layout))         ? 64
          : scaleForm(layout) == ScaleForm::Super ? 16
                                                  : 32;
 }
@@ -104,7 +104,8 @@ void sparkc::test::fill(const Block &block, const PackedMatrix &m, const Shape &
       (*halves)[at] = isRow(at) ? scale : 0;
     }
   for (size_t at = 0; at < o.codes.zeros.size(); ++at)
-    o.codes.zeros[at] = isRow(at) ? pick(block.zeros, rng, highest) : 0;
+    if (scaleForm(m.layout) == ScaleForm::Zero)
+      o.codes.zeros[at] = isRow(at) ? pick(block.zeros, rng, highest) : 0;
   // Of six bits, or int8.
   uint32_t mostSub = hasMinimum(scaleForm(m.layout)) ? 63 : 255;
   for (auto *bytes : {&o.codes.subScales, &o.codes.subMinima})

@@ -18,7 +18,9 @@ constexpr Layout kTiled[] = {Layout::Tile16F32, Layout::Tile16BF16,
                              Layout::Tile16Q5,  Layout::Tile16Q6,
                              Layout::Tile16Q4M, Layout::Tile16Q5M,
                              Layout::Tile16Q4K, Layout::Tile16Q5K,
-                             Layout::Tile16Q6K};
+                             Layout::Tile16Q6K, Layout::Tile16Q4S,
+                             Layout::Tile16Q5S, Layout::Tile16Q6S,
+                             Layout::Tile16Q8S};
 
 /// Marks bits of a tile; fails where two things share one.
 struct BitMap {
@@ -62,7 +64,7 @@ int64_t markHead(const PackedMatrix &m, BitMap &map, int64_t lane) {
     }
     if (form == ScaleForm::Minimum)
       map.mark(m.groupZeroOffset(g) + 2 * lane, 0, 16);
-    else if (form != ScaleForm::Super)
+    else if (form == ScaleForm::Zero || form == ScaleForm::SuperMinimum)
       map.mark(m.groupZeroOffset(g) + lane, 0, 8);
   }
   switch (form) {
@@ -70,6 +72,8 @@ int64_t markHead(const PackedMatrix &m, BitMap &map, int64_t lane) {
     // A single batch of fewer than four is rounded up to a line.
     return m.groups() < 4 ? (m.headBytes() - 48 * m.groups()) / 2
                           : unused * 24;
+  case ScaleForm::Symmetric:
+    return m.batches() * 32 - 16 * m.groups();
   case ScaleForm::Minimum:
   case ScaleForm::SuperMinimum:
     return unused * (form == ScaleForm::Minimum ? 32 : 16);
@@ -122,6 +126,17 @@ TEST(PackedLayout, EquationByHand) {
   EXPECT_EQ(at.byte, 2240 + 192 + 512 + 64 + 4 * 3 + 2);
   EXPECT_EQ(at.shift, 4u);
   EXPECT_EQ(at.highBits, 0u);
+
+  // 4.125 bits a weight, however few groups there are (in pairs).
+  PackedMatrix q4s = PackedMatrix::plain(Layout::Tile16Q4S, 16, 768, 128);
+  EXPECT_EQ(q4s.batchBytes(), 64 + 2 * 1024);
+  EXPECT_EQ(q4s.tileBytes() * 8 / (16 * 768.0), 4.125);
+  EXPECT_EQ(q4s.groupScaleOffset(5), 2 * 2112 + 32);
+  EXPECT_EQ(q4s.groupLineOffset(5), 2 * 2112 + 64 + 1024);
+  EXPECT_EQ(PackedMatrix::plain(Layout::Tile16Q4S, 16, 256, 128).tileBytes(),
+            2112);
+  EXPECT_EQ(PackedMatrix::plain(Layout::Tile16Q4S, 16, 64, 64).tileBytes(),
+            64 + 512);
 
   PackedMatrix q5 = PackedMatrix::plain(Layout::Tile16Q5, 16, 64, 64);
   EXPECT_EQ(q5.groupLines(), 10);

@@ -18,8 +18,10 @@ using namespace sparkc;
 using namespace sparkc::test;
 
 namespace {
-constexpr Layout kQuantized[] = {Layout::Tile16Q4, Layout::Tile16Q5,
-                                 Layout::Tile16Q6, Layout::Tile16Q8};
+constexpr Layout kQuantized[] = {Layout::Tile16Q4,  Layout::Tile16Q5,
+                                 Layout::Tile16Q6,  Layout::Tile16Q8,
+                                 Layout::Tile16Q4S, Layout::Tile16Q5S,
+                                 Layout::Tile16Q6S, Layout::Tile16Q8S};
 
 /// The code at (lane, column) by the index equation alone.
 int codeAt(const PackedMatrix &m, const uint8_t *tile, int64_t lane,
@@ -94,8 +96,9 @@ TEST(QuantizedTile, CodesFollowTheEquation) {
           c = rng() & ((1 << bitsPerWeight(layout)) - 1);
         for (uint16_t &s : codes.scales)
           s = rng();
+        const bool zeros = scaleForm(layout) == ScaleForm::Zero;
         for (uint8_t &z : codes.zeros)
-          z = rng();
+          z = zeros ? rng() : middleCode(layout);
         std::vector<uint8_t> tile(m.tileBytes());
         packCodes(m, codes, tile.data());
         for (int64_t l = 0; l < 16; ++l)
@@ -104,7 +107,10 @@ TEST(QuantizedTile, CodesFollowTheEquation) {
             int64_t g = c / group;
             const uint8_t *s = &tile[m.groupScaleOffset(g) + 2 * l];
             ASSERT_EQ(s[0] | s[1] << 8, codes.scales[16 * g + l]);
-            ASSERT_EQ(tile[m.groupZeroOffset(g) + l], codes.zeros[16 * g + l]);
+            if (zeros) {
+              ASSERT_EQ(tile[m.groupZeroOffset(g) + l],
+                        codes.zeros[16 * g + l]);
+            }
           }
         unpackCodes(m, tile.data(), back);
         EXPECT_TRUE(back.codes == codes.codes && back.scales == codes.scales &&
@@ -214,9 +220,12 @@ TEST(QuantizedTile, QuantizesRowsOfAnySize) {
             for (int64_t l = 0; l < 16; ++l) {
               int64_t row = 16 * t + l;
               for (int64_t c = 0; c < m.paddedCols(); ++c) {
-                int zero = tile[m.groupZeroOffset(c / group) + l];
+                int zero = symmetric
+                               ? middleCode(m.layout)
+                               : tile[m.groupZeroOffset(c / group) + l];
                 if (row >= rows) {
-                  ASSERT_EQ(codeAt(m, tile, l, c) | zero, 0);
+                  ASSERT_EQ(codeAt(m, tile, l, c), 0);
+                  ASSERT_TRUE(symmetric || zero == 0);
                 } else if (c >= cols) {
                   ASSERT_EQ(codeAt(m, tile, l, c), zero);
                 }
@@ -341,8 +350,7 @@ TEST(QuantizedTile, ReferenceDot) {
   std::mt19937 rng(8);
   for (Layout layout : kQuantized)
     for (int64_t group : {32, 64, 128}) {
-      GridSpec grid{static_cast<int>(bitsPerWeight(layout)),
-                    static_cast<int>(group), false};
+      GridSpec grid = GridSpec::of(layout, group);
       int64_t rows = 24, cols = 300;
       std::vector<float> w = randomWeights(rows * cols, 9);
       PackedMatrix m = PackedMatrix::plain(layout, rows, cols, group);
