@@ -494,8 +494,10 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
   for (const Stored &grid : grids)
     if (grid.group)
       smallest = smallest ? std::min(smallest, grid.group) : grid.group;
+  // The head's input costs most of what activations lose after down_proj's, and
+  // prompts, which finer groups slow down, have one of it.
   if (most)
-    smallest = std::min(smallest, most);
+    smallest = std::min(smallest, fn.entry ? most / 2 : most);
   Value quantized;
   if (smallest)
     quantized = step::QuantizeOp::create(

@@ -52,7 +52,8 @@ def Spark_ConfigOp : Spark_Op<"config"> {
     of one prefill call. `prefill_gemm`: whose products a prefill takes, those
     of a library that the host has ("onednn"); its own where there is none.
     `activations`: what the inputs of quantized matrices are rounded to: "bf16",
-    or "int8:g32" or "int8:g64", int8 in groups of at most so many elements.
+    or "int8:g32" or "int8:g64", int8 in groups of at most so many elements (the
+    head's input: half as many).
     Where there is none, int8 in groups as the weights have them. Where no
     matrix is quantized, `spark-to-step` takes it away.
 

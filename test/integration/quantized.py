@@ -80,7 +80,7 @@ def zero_points(entry):
          for g in range(count)])
 
 
-def int8(x, group):
+def int8(x, group, name=""):
     """[T, K] in groups of int8, as step.quantize does it; and for each token how
     near an activation came to a tie between two codes."""
     tokens, cols = x.shape
@@ -98,7 +98,7 @@ def int8(x, group):
 
 def expected(model, weights, tokens, rounded=int8):
     """Logits of the reference on the values and grids of a weights file, with
-    activations as `rounded` gives them; and how near each token came to another
+    activations as `rounded(x, group, name of the linear)` gives them; and how near each token came to another
     code."""
     config, stored = read_model(model)
     values = read_weights(weights)
@@ -124,7 +124,7 @@ def expected(model, weights, tokens, rounded=int8):
         names = [f"{prefix}.{part}" for part in pair] if pair else [name]
         if not found[name][1]:
             return x
-        x, tie = rounded(x, min(found[n][1] for n in names if found[n][1]))
+        x, tie = rounded(x, min(found[n][1] for n in names if found[n][1]), name)
         np.minimum(nearest, tie, out=nearest)
         return x
 

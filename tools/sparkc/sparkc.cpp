@@ -179,8 +179,9 @@ static void declare(CLI::App &app, DriverOptions &options) {
   app.add_option("--activations", options.activations,
                  "What the inputs of quantized matrices are rounded to: int8 "
                  "with a scale for each group, of weights (default) or, if it "
-                 "has fewer, of so many elements: int8:g32 (default with "
-                 "--calibrate), int8:g64; or bf16")
+                 "has fewer, of so many elements, for the head half as "
+                 "many: int8:g32 (default with --calibrate), int8:g64; or "
+                 "bf16")
       ->check(CLI::IsMember({"int8", "int8:g32", "int8:g64", "bf16"}));
   auto *cpu = app.add_option("--mcpu", options.mcpu,
                              "CPU to compile for: native (default), x86-64-v3, "
