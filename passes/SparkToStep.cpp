@@ -494,8 +494,9 @@ LogicalResult Scheduler::emitTiles(Function &fn, OpBuilder &b,
   for (const Stored &grid : grids)
     if (grid.group)
       smallest = smallest ? std::min(smallest, grid.group) : grid.group;
-  // The head's input costs most of what activations lose after down_proj's, and
-  // prompts, which finer groups slow down, have one of it.
+  // int8 costs most at the inputs of down_proj and of the head. Finer groups
+  // slow prompts down, but of the head's input these have one, unless the logits
+  // of all tokens are asked for.
   if (most)
     smallest = std::min(smallest, fn.entry ? most / 2 : most);
   Value quantized;

@@ -56,7 +56,9 @@ public:
       : QuantizedTile(e, layout, in.cols, in.group, Dot4::VNNI512), in(in),
         quad(in.cols, in.xGroup), parts(in.group / in.xGroup),
         xGroups(std::max(kChunk / in.group, matrix.batchGroups()) * parts),
-        isFolded(bits < 8), converter(e.b.getContext()) {}
+        isFolded(bits < 8), converter(e.b.getContext()) {
+    assert(in.xGroup >= 32 && "arranged by 32 columns");
+  }
   void emit();
 
 private:
@@ -334,14 +336,10 @@ static void gemmAmx(Emitter &e, const BlockOperands &in) {
 }
 
 static const BlockKernel amxKernels[] = {
-    {"gemm_q4_amx", "tile16_q4", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q4>},
-    {"gemm_q5_amx", "tile16_q5", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q5>},
-    {"gemm_q6_amx", "tile16_q6", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q6>},
-    {"gemm_q8_amx", "tile16_q8", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q8>},
-    {"gemm_q4s_amx", "tile16_q4s", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q4S>},
-    {"gemm_q5s_amx", "tile16_q5s", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q5S>},
-    {"gemm_q6s_amx", "tile16_q6s", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q6S>},
-    {"gemm_q8s_amx", "tile16_q8s", SPARKC_ISA_AMX, gemmAmx<Layout::Tile16Q8S>},
+#define PLAIN_LAYOUT(name, layout)                                             \
+  {"gemm_" name "_amx", "tile16_" name, SPARKC_ISA_AMX,                        \
+   gemmAmx<Layout::layout>},
+#include "codegen/microkernels/IntegerLayouts.def"
 };
 
 ArrayRef<BlockKernel> sparkc::amxBlockKernels() { return amxKernels; }

@@ -74,8 +74,8 @@ struct BlockFormat {
   void (*write)(const BlockCodes &in, uint8_t *out);
 
   int64_t groups() const { return block / grid.group; }
-  /// Whether each block has a zero point of its own: then the grid is the same
-  /// whether it is called symmetric or not.
+  /// Whether each block has a zero point of its own: it may lie on a symmetric
+  /// grid or not.
   bool hasZero() const { return number == 0; }
   /// Weight `col` of a block, as float32 as the format defines it.
   float value(const BlockCodes &block, int64_t col) const;

@@ -10,10 +10,12 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/ErrorHandling.h"
+#include <cassert>
 
 namespace sparkc {
 
 Layout GridSpec::layout() const {
+  assert(form != ScaleForm::Symmetric && (!symmetric || form == ScaleForm::Zero));
   if (std::optional<Layout> layout = layoutOf(
           bits, symmetric ? ScaleForm::Symmetric : form))
     return *layout;
@@ -23,7 +25,7 @@ Layout GridSpec::layout() const {
 GridSpec GridSpec::of(Layout layout, int64_t group) {
   ScaleForm form = scaleForm(layout);
   return {int(bitsPerWeight(layout)), int(group), form == ScaleForm::Symmetric,
-          hasZeroPoint(form) ? ScaleForm::Zero : form};
+          isPlain(form) ? ScaleForm::Zero : form};
 }
 
 namespace {

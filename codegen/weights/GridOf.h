@@ -26,6 +26,7 @@ inline GridSpec gridOf(spark::GridAttr attr) {
 
 inline spark::GridAttr attrOf(mlir::MLIRContext *context,
                               const GridSpec &grid) {
+  assert(grid.form != ScaleForm::Symmetric && "what `symmetric` says");
   return spark::GridAttr::get(context, grid.bits, grid.group, grid.symmetric,
                               static_cast<spark::GridForm>(grid.form));
 }

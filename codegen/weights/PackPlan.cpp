@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/weights/PackPlan.h"
+#include "codegen/weights/GridOf.h"
 #include "codegen/weights/BlockFormat.h"
 #include "codegen/weights/Progress.h"
 #include "codegen/weights/QuantizedTile.h"
@@ -200,6 +201,14 @@ llvm::Expected<PackedTensor> Packer::pack(step::PackOp op) {
       return llvm::createStringError("pack '" + entry.name + "' refers to '" +
                                      name.getValue() +
                                      "', which is no spark.weight");
+    // Text of a stage may be of a compiler that laid this grid otherwise.
+    if (spark::GridAttr grid = weight.getGrid();
+        grid && isQuantized(matrix.layout) &&
+        gridOf(grid).layout() != matrix.layout)
+      return llvm::createStringError(
+          "pack '" + entry.name + "' has layout '" + layoutName(matrix.layout) +
+          "', the grid of '" + name.getValue() + "' is of '" +
+          layoutName(gridOf(grid).layout()) + "'");
     auto source = files.open(weight, matrix.layout == Layout::VectorF32);
     if (!source)
       return source.takeError();

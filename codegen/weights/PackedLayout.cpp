@@ -85,7 +85,7 @@ bool isGroupOf(Layout layout, int64_t group) {
 
 const char *groupsOf(Layout layout) {
   return !isQuantized(layout)                      ? "none"
-         : hasZeroPoint(scaleForm(layout))         ? "32, 64 or 128"
+         : isPlain(scaleForm(layout))              ? "32, 64 or 128"
          : scaleForm(layout) == ScaleForm::Super   ? "16"
                                                    : "32";
 }
@@ -200,8 +200,9 @@ int64_t PackedMatrix::headBytes() const {
 }
 
 int64_t PackedMatrix::headZeros() const {
-  return scaleForm(layout) == ScaleForm::Zero ? 2 * kTileRows * batchGroups()
-                                              : kHeadMinima;
+  ScaleForm form = scaleForm(layout);
+  assert(form == ScaleForm::Zero || form == ScaleForm::Minimum);
+  return form == ScaleForm::Zero ? 2 * kTileRows * batchGroups() : kHeadMinima;
 }
 
 int64_t PackedMatrix::tileBytes() const {

@@ -130,8 +130,8 @@ inline bool hasMinimum(ScaleForm form) {
 inline bool isSuper(ScaleForm form) {
   return form == ScaleForm::Super || form == ScaleForm::SuperMinimum;
 }
-/// Whether each group has a scale of its own, and codes count from a zero point.
-inline bool hasZeroPoint(ScaleForm form) {
+/// Our own grids: a scale and a zero point a group, stored or the middle code.
+inline bool isPlain(ScaleForm form) {
   return form == ScaleForm::Zero || form == ScaleForm::Symmetric;
 }
 /// The quantized layout of these codes; none where there is no such.
@@ -248,7 +248,8 @@ struct PackedMatrix {
   /// a whole batch, the stride from batch to batch.
   int64_t batchGroups() const;
   int64_t headBytes() const;
-  /// Where zero points (Zero) or minima (Minimum) start in a head.
+  /// Where zero points (Zero) or minima (Minimum) start in a head, of forms that
+  /// store them.
   int64_t headZeros() const;
   int64_t batches() const {
     return (groups() + batchGroups() - 1) / batchGroups();

@@ -182,7 +182,8 @@ llvm::Error packQuantizedMatrix(const PackedMatrix &matrix,
         if (stored)
           errors[tile] = storedTile(matrix, tile, sources, codes);
         // Zero points of a file may be others than a symmetric grid's.
-        if (!stored || (grid.symmetric && !hasMiddleZeros(matrix, codes)))
+        if (!stored || (errors[tile].empty() && grid.symmetric &&
+                        !hasMiddleZeros(matrix, codes)))
           errors[tile] = quantizeTile(matrix, grid, tile, sources, importance,
                                       codes, tileStats[tile]);
         if (errors[tile].empty())

@@ -53,7 +53,8 @@ llvm::Error packQuantizedMatrix(const PackedMatrix &matrix,
                                 llvm::ArrayRef<Importance> importance = {});
 
 /// Whether a source's values lie on `grid` already: then its codes and scales
-/// are taken as they are.
+/// are taken as they are (where `grid` is symmetric, those of tiles whose stored
+/// zero points are all the middle code).
 bool isStoredOn(const SourceMatrix &source, const GridSpec &grid);
 /// Fills the codes of a tile of such a source; returns the text of an error (a
 /// scale that is no number), empty if there is none.

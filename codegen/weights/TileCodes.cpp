@@ -18,7 +18,7 @@ TileCodes::TileCodes(const PackedMatrix &m) : codes(m.paddedCols() * kTileRows) 
   size_t ofGroups = m.groups() * kTileRows;
   size_t ofScales = isSuper(form) ? m.batches() * kTileRows : ofGroups;
   scales.resize(ofScales);
-  if (hasZeroPoint(form))
+  if (isPlain(form))
     zeros.resize(ofGroups, form == ScaleForm::Zero ? 0 : middleCode(m.layout));
   if (hasMinimum(form))
     minima.resize(ofScales);

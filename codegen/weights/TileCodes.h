@@ -12,8 +12,8 @@
 namespace sparkc {
 
 /// The codes of one tile, not yet in their lines. A padding lane has scale,
-/// (stored) zero, minimum and codes 0; a padding column has code = zero (0 in forms
-/// without zero points of their own). Scales and minima are a group's or, of
+/// stored zero, minimum and codes 0; a padding column has code = zero (0 in
+/// GGUF's forms). Scales and minima are a group's or, of
 /// two-level forms, a batch's.
 struct TileCodes {
   explicit TileCodes(const PackedMatrix &matrix);

@@ -10,6 +10,15 @@
 // SELECT-DAG: layout "tile16_q4" {{.*}} kernel "gemm_q4_amx"
 // SELECT-DAG: layout "tile16_q8" {{.*}} kernel "gemm_q8_amx"
 
+// Symmetric grids; and activations in groups of 16, which tiles do not take: the
+// head's, where it computes the logits of all tokens.
+// RUN: sed 's/scheme = "\([a-z0-9]*\)"/scheme = "\1", activations = "int8:g32"/' %t.mlir | sparkc-opt --sparkc-graph-pipeline="scheme=q4:g32:sym" --sparkc-fuse-pipeline --sparkc-schedule-pipeline --step-select-microkernel=isa=amx | FileCheck %s --check-prefix=GROUPS
+// GROUPS-LABEL: step.func @layer.sliding.prefill
+// GROUPS:       layout "tile16_q4s" {{.*}} kernel "gemm_q4s_amx"
+// GROUPS-LABEL: step.func entry @prefill
+// GROUPS-NOT:   gemm_q4s_amx
+// GROUPS:       layout "tile16_q4s" {{.*}} kernel "gemm_q4s_avx512vnni"
+
 // RUN: sparkc-opt %t.step.mlir --step-lower-to-llvm | FileCheck %s
 // CHECK-NOT: amx.tile
 // CHECK-LABEL: llvm.func internal @gemm_q4_amx.

@@ -10,7 +10,8 @@ resume    a run that is interrupted leaves a line and the file it goes on from,
 errors    one line each, nothing left behind
 certify   the figures of sparkc-eval, stored and printed; --max-kl leaves nothing
 budget    --bits keeps to its budget, beats one grid for all, reports what it chose
-goal      at 4.5 bits no more is lost than by llama.cpp's Q4_K_M at 5.2
+goal      the front from 4.2 to 5.2 bits falls, and from 4.4 on less is lost than by
+          llama.cpp's Q4_K_M at 5.2
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
@@ -284,7 +285,7 @@ def check_budget(failures, folder):
     failures.check(got["bits_per_weight"] <= 5.2 and {t["name"]: t["grid"] for t in got["tensors"]}
                    ["lm_head"] == "q8:g64", "a grid that is fixed")
     for what, options, name in (
-            ("too small a budget", ["--bits", 4], "4.283 bits a weight"),
+            ("too small a budget", ["--bits", 4], "4.158 bits a weight"),
             ("a KL out of reach", ["--max-kl", 1e-7], "max-kl"),
             ("two budgets", ["--bits", 5, "--bytes-per-token", "5M"], "excludes"),
             ("no number of bytes", ["--bytes-per-token", "much"], "much"),
@@ -301,13 +302,18 @@ def check_goal(failures, folder):
     increase, kl = 0.0051, 0.00528
     bf16 = build(SPARK_TINY, folder / "bf16.so", "--weights", "bf16")
     report = folder / "report.json"
-    so = build(SPARK_TINY, folder / "tiny.so", "--calibrate", CALIBRATION, "--bits", 4.5,
-               "--report", report)
-    bits = json.loads(report.read_text())["bits_per_weight"]
-    got = evaluate(so, bf16, 241)
-    failures.check(bits <= 4.5 and got["increase"] <= increase and got["kl_mean"] <= 1.3 * kl,
-                   f"{bits:.3f} bits a weight: perplexity {got['increase']:+.2%}, Q4_K_M"
-                   f" {increase:+.2%}; KL {got['kl_mean']:.5f}, {got['kl_mean'] / kl:.2f} of it")
+    last = None
+    for budget, share in ((4.2, 1.8), (4.4, 1.0), (4.5, 0.85), (4.8, 0.55), (5.2, 0.33)):
+        so = build(SPARK_TINY, folder / "tiny.so", "--calibrate", CALIBRATION, "--bits", budget,
+                   "--report", report)
+        bits = json.loads(report.read_text())["bits_per_weight"]
+        got = evaluate(so, bf16, 241)
+        failures.check(budget - 0.01 < bits <= budget and got["kl_mean"] <= share * kl
+                       and got["increase"] <= max(share, 1) * increase
+                       and (last is None or got["kl_mean"] < last),
+                       f"{bits:.3f} bits a weight: perplexity {got['increase']:+.2%}, Q4_K_M"
+                       f" {increase:+.2%}; KL {got['kl_mean']:.5f}, {got['kl_mean'] / kl:.2f} of it")
+        last = got["kl_mean"]
 
 
 PARTS = {"quality": check_quality, "same": check_same, "resume": check_resume,

@@ -22,8 +22,8 @@
 using namespace mlir;
 using namespace sparkc;
 
-/// Symmetric grids lose less than others of as many bits: zero points cost half
-/// of what scales do. The others are there for where they help most.
+/// Zero points cost half of what scales do and mostly buy less
+/// (docs/calibration.md), so grids with them are few.
 static constexpr const char *kGrids[] = {
     "q4:g128:sym", "q4:g64:sym", "q4:g64", "q4:g32:sym",
     "q5:g128:sym", "q5:g64:sym", "q5:g64", "q5:g32:sym",

@@ -181,7 +181,7 @@ const char *cpuOf(const TileKernel &kernel) {
 
 std::vector<Shape> pairShapes(Layout layout) {
   int64_t group = usualGroup(layout);
-  if (!hasZeroPoint(scaleForm(layout)))
+  if (!isPlain(scaleForm(layout)))
     return {{712, group, group}, {1064, group, 16}, {1, group, group}};
   return {{712, 64, 64}, {1064, 128, 32}, {50, 128, 128}, {33, 32, 32}};
 }

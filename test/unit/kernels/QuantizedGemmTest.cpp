@@ -37,14 +37,17 @@ struct Call {
 };
 
 /// A K longer than a chunk, and of the others those that differ.
-std::vector<Shape> gemmShapes(Layout layout) {
-  if (!hasZeroPoint(scaleForm(layout))) {
+std::vector<Shape> gemmShapes(Layout layout, bool amx) {
+  if (!isPlain(scaleForm(layout))) {
     int64_t group = usualGroup(layout);
     return {{712, group, group}, {1064, group, 16}, {1, group, group},
             {96, group, group}};
   }
-  return {{712, 64, 64}, {1064, 128, 32}, {1, 32, 32},
-          {50, 64, 64},  {96, 128, 64},   {584, 32, 32}};
+  std::vector<Shape> shapes = {{712, 64, 64}, {1064, 128, 32}, {1, 32, 32},
+                               {50, 64, 64},  {96, 128, 64},   {584, 32, 32}};
+  if (!amx) // whose tiles take activations by 32 at least
+    shapes.push_back({1064, 64, 16});
+  return shapes;
 }
 
 /// A token's activation into its lane of a quad, as !step.block says.
@@ -87,7 +90,9 @@ protected:
   }
 
   Layout layout() const { return *layoutFromName(GetParam().kernel->layout); }
-  std::vector<Shape> shapes() const { return gemmShapes(layout()); }
+  std::vector<Shape> shapes() const {
+    return gemmShapes(layout(), GetParam().kernel->isa == SPARKC_ISA_AMX);
+  }
   int64_t mostTiles() const { return tilesOfCall(*GetParam().kernel); }
   /// Bytes between the results of two tokens.
   int64_t rowBytes() const { return 64 * mostTiles() + 64; }

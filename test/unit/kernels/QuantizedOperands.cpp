@@ -27,7 +27,7 @@ std::vector<std::string> sparkc::test::cpusFor(unsigned isa) {
 }
 
 int64_t sparkc::test::usualGroup(Layout layout) {
-  return hasZeroPoint(scaleForm(layout))         ? 64
+  return isPlain(scaleForm(layout))              ? 64
          : scaleForm(layout) == ScaleForm::Super ? 16
                                                  : 32;
 }
