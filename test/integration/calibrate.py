@@ -188,6 +188,12 @@ def check_errors(failures, folder):
     hot, _ = small_model(folder / "hot", overflow)
     fails("activations that overflow", hot, tokens, name=["layers.1"])
     fails("the same with fixed grids", hot, tokens, "--weights", "q4:g32", name=["layers.1"])
+    def poison(tensors):
+        down = next(n for n in tensors if "layers.1.mlp.down_proj" in n)
+        tensors[down][1].flat[5] = float("nan")
+    bad, _ = small_model(folder / "bad", poison)
+    for options in (("--weights", "q4:g32"), ("--bits", 6)):
+        fails(f"weights that are NaN {options}", bad, tokens, *options, name=["layers.1", "down_proj"])
     # A file of ours in the way stays; so does any other.
     letter = so.with_name(so.name + ".codes")
     letter.write_text("a letter")

@@ -63,6 +63,15 @@ private:
     result.file->remove();
     return importError(file, why);
   }
+  /// A layer's own weights. Those that cannot be packed are as bad the next
+  /// time.
+  llvm::Expected<PackedLayer> packFloats(const StagedModel::Layer &layer,
+                                         bool vectorsOnly) {
+    auto packed = model->pack(layer, vectorsOnly);
+    if (!packed)
+      result.file->remove();
+    return packed;
+  }
   /// Makes the file the source of a weight.
   void adopt(StringRef name);
 
@@ -200,12 +209,12 @@ llvm::Error Calibration::runLayer(size_t index) {
   const bool head = index + 1 == model->layers().size();
   std::optional<PackedLayer> floats;
   if (!reference.empty()) {
-    auto exact = model->pack(layer, /*vectorsOnly=*/head);
+    auto exact = packFloats(layer, head);
     if (!exact)
       return exact.takeError();
     floats = std::move(*exact);
   }
-  auto packed = model->pack(layer, /*vectorsOnly=*/head);
+  auto packed = packFloats(layer, head);
   if (!packed)
     return packed.takeError();
   for (std::vector<Window> *windows : {&reference, &quantized})
