@@ -17,7 +17,8 @@ import tempfile
 from harness import GOLDEN, SPARK_TINY, Failures, compile_model, expect_error, tool
 
 KEYS = {"test", "threads", "isa", "isa_reason", "tokens_per_second", "stddev",
-        "bytes_per_token", "read_ceiling_gbps", "ceiling_share", "barriers", "share_linear",
+        "bytes_per_token", "read_ceiling_gbps", "ceiling_share",
+        "read_sustained_gbps", "sustained_share", "barriers", "share_linear",
         "share_attention", "share_other", "profile_slowdown"}
 QUICK = ("-r", 1, "--ceiling-memory", 16)
 PROMPT_KEYS = {"peak_tops", "peak_share", "peak_share_linear"}

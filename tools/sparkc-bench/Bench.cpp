@@ -150,8 +150,14 @@ bool Bench::chooseMemory(Report &report) {
   return true;
 }
 
-double Bench::ceilingNow() {
-  return readCeiling(memory, memoryBytes, threads).gbps;
+void Bench::measureCeiling(Attempt &a) {
+  ReadRate rate = readCeiling(memory, memoryBytes, threads);
+  a.readSeconds.resize(rate.meanSeconds.size());
+  const double before = double(a.ceilings.size());
+  for (size_t i = 0; i < a.readSeconds.size(); ++i)
+    a.readSeconds[i] =
+        (a.readSeconds[i] * before + rate.meanSeconds[i]) / (before + 1);
+  a.ceilings.push_back(rate.gbps);
 }
 
 //===----------------------------------------------------------------------===//
@@ -199,7 +205,7 @@ bool Bench::attempt(const Result &result, Attempt &a) {
     return false;
   if (result.prompt)
     a.peak[0] = int8Peak(threads).tops;
-  a.ceilings.push_back(ceilingNow());
+  measureCeiling(a);
   for (uint64_t done = 0, piece; done < result.tokens; done += piece) {
     piece = result.prompt ? result.tokens
                           : std::min(result.tokens - done, pieceTokens);
@@ -210,7 +216,7 @@ bool Bench::attempt(const Result &result, Attempt &a) {
                       : !generate(piece))
       return false;
     a.seconds += now() - begin;
-    a.ceilings.push_back(ceilingNow());
+    measureCeiling(a);
   }
   if (result.prompt)
     a.peak[1] = int8Peak(threads).tops;

@@ -47,6 +47,9 @@ struct Attempt {
   double seconds = 0;
   /// Read ceilings, GB/s: before, between pieces of many tokens, and after.
   std::vector<double> ceilings;
+  /// Seconds that each pattern of reading took for 1e9 bytes, the mean of all
+  /// its passes within the attempt.
+  std::vector<double> readSeconds;
   double peak[2] = {};     ///< int8 peak before and after (prompts), TOPS
   double movement() const; ///< of whichever moved more, 0 to 1
   double ceiling() const;  ///< the mean
@@ -70,6 +73,11 @@ struct Result {
   double speedDeviation() const;
   double ceiling() const; ///< GB/s: median of the repetitions' means
   std::optional<double> ceilingShare() const;
+  /// GB/s of the pattern of reading with the best mean over all passes within
+  /// the repetitions: what memory gave while they ran, delays included.
+  std::optional<double> sustained() const;
+  /// All bytes of the repetitions over all their time, as a share of it.
+  std::optional<double> sustainedShare() const;
   std::optional<double> linearShare() const;
   std::optional<double> attentionShare() const;
   std::optional<double> otherShare() const;
@@ -152,7 +160,7 @@ private:
   bool takeEvents(CallEvents &call);
   bool failed(sparkc_status status);
   void progress(const std::string &text);
-  double ceilingNow();
+  void measureCeiling(Attempt &attempt);
   int32_t tokenAt(uint64_t i) const;
 
   const Options &options;

@@ -155,11 +155,16 @@ double sparkc::bench::readPass(const uint8_t *data, size_t bytes,
 ReadRate sparkc::bench::readCeiling(const uint8_t *data, size_t bytes,
                                     uint32_t threads, unsigned passes) {
   ReadRate best;
+  const std::vector<ReadPattern> &patterns = readPatterns();
+  best.meanSeconds.resize(patterns.size());
   for (unsigned round = 0; round < passes; ++round)
-    for (const ReadPattern &pattern : readPatterns()) {
-      double gbps = readPass(data, bytes, threads, pattern);
-      if (gbps > best.gbps)
-        best = {gbps, pattern};
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      double gbps = readPass(data, bytes, threads, patterns[i]);
+      best.meanSeconds[i] += 1 / gbps / passes;
+      if (gbps > best.gbps) {
+        best.gbps = gbps;
+        best.pattern = patterns[i];
+      }
     }
   return best;
 }

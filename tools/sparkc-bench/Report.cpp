@@ -93,6 +93,28 @@ std::optional<double> Result::ceilingShare() const {
   }));
 }
 
+std::optional<double> Result::sustained() const {
+  double best = 0;
+  for (size_t i = 0; !kept.empty() && i < kept.front().readSeconds.size(); ++i) {
+    double seconds = 0;
+    for (const Attempt &a : kept)
+      seconds += a.readSeconds[i] / double(kept.size());
+    best = std::max(best, 1 / seconds);
+  }
+  return best > 0 ? std::optional(best) : std::nullopt;
+}
+
+std::optional<double> Result::sustainedShare() const {
+  std::optional<double> read = sustained();
+  if (!bytesPerToken || !read)
+    return std::nullopt;
+  double seconds = 0;
+  for (const Attempt &a : kept)
+    seconds += a.seconds;
+  return *bytesPerToken * double(tokens * kept.size()) / seconds /
+         (*read * 1e9);
+}
+
 static std::optional<double> part(const std::optional<PhaseTimes> &phases,
                                   double (*of)(const PhaseTimes &)) {
   if (!phases || phases->total <= 0)
@@ -167,6 +189,8 @@ std::string sparkc::bench::reportJson(const Report &report) {
       row["peak_share_linear"] = value(r.peakShareLinear());
       row["peak_instruction"] = report.peakInstruction;
     }
+    row["read_sustained_gbps"] = value(r.sustained());
+    row["sustained_share"] = value(r.sustainedShare());
     row["share_barrier_wait"] = value(r.waitShare());
     row["barriers_per_step"] = report.info.barriers_per_step;
     row["depth"] = report.depth;
@@ -292,8 +316,8 @@ std::string sparkc::bench::reportMarkdown(const Report &report) {
 
   std::vector<std::vector<std::string>> generation = {
       {"test", "tok/s", "stddev", "MB/token", "GB/s", "read ceiling",
-       "of ceiling", "barriers", "linear", "attention", "other", "waiting",
-       "profile x"}};
+       "of ceiling", "of sustained", "barriers", "linear", "attention", "other",
+       "waiting", "profile x"}};
   std::vector<std::vector<std::string>> prompts = {
       {"test", "tok/s", "stddev", "TOPS", "int8 peak", "of peak",
        "linear of peak", "barriers", "linear", "attention", "other", "waiting",
@@ -311,6 +335,7 @@ std::string sparkc::bench::reportMarkdown(const Report &report) {
       row.push_back(text("%.2f", *r.bytesPerToken * r.speed() * 1e-9));
       row.push_back(text("%.2f", r.ceiling()));
       row.push_back(percent(r.ceilingShare()));
+      row.push_back(percent(r.sustainedShare()));
     }
     std::string barriers = text("%u", r.barriers);
     if (!r.prompt && r.barriers != info.barriers_per_step)

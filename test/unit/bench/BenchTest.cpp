@@ -27,6 +27,8 @@ const char *const keys[] = {"test",
                             "bytes_per_token",
                             "ceiling_share",
                             "read_ceiling_gbps",
+                            "read_sustained_gbps",
+                            "sustained_share",
                             "barriers",
                             "share_linear",
                             "share_attention",
@@ -68,7 +70,8 @@ TEST_F(BenchTest, EveryFigureOfAModelWithProfiles) {
     EXPECT_EQ(row["threads"], 2);
     EXPECT_EQ(row["isa"], "avx2");
     EXPECT_GT(row["tokens_per_second"], 0);
-    EXPECT_GT(row["read_ceiling_gbps"], 0.1);
+    EXPECT_GT(row["read_sustained_gbps"], 0.1);
+    EXPECT_GE(row["read_ceiling_gbps"], row["read_sustained_gbps"]);
     EXPECT_GT(row["profile_slowdown"], 0);
     EXPECT_NEAR(double(row["share_linear"]) + double(row["share_attention"]) +
                     double(row["share_other"]),
@@ -85,6 +88,8 @@ TEST_F(BenchTest, EveryFigureOfAModelWithProfiles) {
     kv += 2 * 2 * 16 * 2 * (pos + 1 + 3 * std::min(pos + 1, TOY_WINDOW)) / 6.0;
   EXPECT_DOUBLE_EQ(rows[0]["bytes_per_token"], TOY_PAYLOAD + kv);
   EXPECT_TRUE(rows[0]["ceiling_share"].is_number());
+  EXPECT_GE(rows[0]["sustained_share"], rows[0]["ceiling_share"])
+      << "of one repetition";
   EXPECT_FALSE(rows[0].contains("peak_tops"));
   EXPECT_TRUE(rows[1]["bytes_per_token"].is_null());
   for (const char *key : {"peak_tops", "peak_share", "peak_share_linear"})
@@ -138,6 +143,7 @@ TEST_F(BenchTest, AbsentFiguresAreNull) {
   EXPECT_EQ(rows[0]["test"], "pp13");
   EXPECT_TRUE(rows[0]["bytes_per_token"].is_null());
   EXPECT_TRUE(rows[0]["ceiling_share"].is_null());
+  EXPECT_TRUE(rows[0]["sustained_share"].is_null());
   std::string table = reportMarkdown(report);
   EXPECT_EQ(table.find("tok/s |"), table.rfind("tok/s |")) << "one table";
 }

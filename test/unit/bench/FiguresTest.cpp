@@ -119,6 +119,38 @@ TEST(CeilingTest, EveryPatternReadsEverythingOnce) {
   EXPECT_EQ(readCeiling(buffer.data(), 16384, 2, 1).gbps, 0) << "too few bytes";
 }
 
+TEST(CeilingTest, MeansOfAllPatterns) {
+  ReadBuffer buffer;
+  ASSERT_TRUE(buffer.allocate(1 << 20, false));
+  ReadRate rate = readCeiling(buffer.data(), buffer.bytes(), 2, 2);
+  ASSERT_EQ(rate.meanSeconds.size(), readPatterns().size());
+  for (double seconds : rate.meanSeconds)
+    EXPECT_GE(seconds * rate.gbps, 1 - 1e-9) << "faster than the fastest";
+}
+
+TEST(CeilingTest, WhatWasSustained) {
+  Result result;
+  result.tokens = 4;
+  result.bytesPerToken = 5e9;
+  EXPECT_FALSE(result.sustained()) << "nothing was kept";
+  // The fastest pattern of each repetition, 100 GB/s, is not that of both:
+  // 12.5, 20 and 40 GB/s.
+  Attempt first, second;
+  first.readSeconds = {0.01, 0.09, 0.02};
+  second.readSeconds = {0.15, 0.01, 0.03};
+  first.seconds = 0.4; // 50 GB/s
+  second.seconds = 1.6;
+  first.ceilings = second.ceilings = {110, 90};
+  result.kept = {first, second};
+  EXPECT_DOUBLE_EQ(*result.sustained(), 40);
+  EXPECT_DOUBLE_EQ(*result.sustainedShare(), 0.5); // 40e9 bytes in 2 seconds
+  EXPECT_DOUBLE_EQ(*result.ceilingShare(), (0.5 + 0.125) / 2);
+  result.bytesPerToken = std::nullopt;
+  EXPECT_FALSE(result.sustainedShare());
+  result.kept[0].readSeconds = {INFINITY, INFINITY, INFINITY};
+  EXPECT_FALSE(result.sustained()) << "memory too small to read";
+}
+
 TEST(PeakTest, IsOfAPlausibleSize) {
   Int8Peak peak = int8Peak(1);
   if (!strcmp(peak.instruction, "none"))
