@@ -94,17 +94,23 @@ std::vector<FrontPoint> sparkc::gridFront(llvm::ArrayRef<GridUnit> units) {
   return front;
 }
 
+static uint64_t fewestBytesOf(const GridUnit &unit) {
+  uint64_t few = unit.choices.front().bytes;
+  for (const GridChoice &choice : unit.choices)
+    few = std::min(few, choice.bytes);
+  return few;
+}
+
+uint64_t sparkc::fewestBytes(llvm::ArrayRef<GridUnit> units) {
+  uint64_t sum = 0;
+  for (const GridUnit &unit : units)
+    sum += fewestBytesOf(unit);
+  return sum;
+}
+
 llvm::Expected<FrontPoint>
 sparkc::bestWithin(llvm::ArrayRef<GridUnit> units, uint64_t bytes) {
-  uint64_t least = 0;
-  std::vector<uint64_t> cheapest;
-  for (const GridUnit &unit : units) {
-    uint64_t few = unit.choices.front().bytes;
-    for (const GridChoice &choice : unit.choices)
-      few = std::min(few, choice.bytes);
-    cheapest.push_back(few);
-    least += few;
-  }
+  const uint64_t least = fewestBytes(units);
   if (least > bytes)
     return llvm::createStringError("needs at least " + llvm::Twine(least) +
                                    " bytes");
@@ -115,7 +121,8 @@ sparkc::bestWithin(llvm::ArrayRef<GridUnit> units, uint64_t bytes) {
   const size_t steps = left / step;
   std::vector<double> kl(steps + 1, 0.0), next(steps + 1);
   std::vector<std::vector<uint8_t>> taken;
-  for (auto [unit, few] : llvm::zip_equal(units, cheapest)) {
+  for (const GridUnit &unit : units) {
+    const uint64_t few = fewestBytesOf(unit);
     std::vector<uint8_t> &best = taken.emplace_back(steps + 1);
     std::fill(next.begin(), next.end(), HUGE_VAL);
     for (size_t i = 0; i < unit.choices.size(); ++i) {
@@ -138,7 +145,7 @@ sparkc::bestWithin(llvm::ArrayRef<GridUnit> units, uint64_t bytes) {
     point.chosen[u] = taken[u][s];
     point.bytes += choice.bytes;
     point.kl += choice.kl;
-    s -= (choice.bytes - cheapest[u] + step - 1) / step;
+    s -= (choice.bytes - fewestBytesOf(units[u]) + step - 1) / step;
   }
   return point;
 }

@@ -35,6 +35,9 @@ struct FrontPoint {
   std::vector<size_t> chosen;
 };
 
+/// Of all units with the cheapest choice for each.
+uint64_t fewestBytes(llvm::ArrayRef<GridUnit> units);
+
 /// From the fewest bytes to the least loss: each point is the one before with
 /// one unit stored better, the one that gains most a byte. (The lower convex
 /// hull of all combinations; both fields are strictly monotone.)

@@ -261,6 +261,15 @@ llvm::Error Compilation::chooseGrids(std::vector<std::string> &rules) {
                             count);
   if (!tokens)
     return tokens.takeError();
+  // Of all units; the largest number where no bytes are asked for.
+  auto budgetFor = [&](const Sensitivities &sizes) {
+    const uint64_t fewest = fewestBytes(sizes.units);
+    if (!options.bits && !options.bytesPerToken)
+      return options.maxKl ? UINT64_MAX : std::max(sizes.defaultBytes, fewest);
+    double bytes = options.bits ? options.bits * sizes.weights / 8
+                                : options.bytesPerToken;
+    return uint64_t(std::clamp(bytes - double(sizes.otherBytes), 0.0, 1e18));
+  };
   auto measured = measureSensitivities(
       *staged, *tokens,
       [&](StringRef name) {
@@ -270,29 +279,25 @@ llvm::Error Compilation::chooseGrids(std::vector<std::string> &rules) {
       [](StringRef name) {
         return name == "lm_head" ? kDefaultHeadScheme : kDefaultScheme;
       },
+      [&](const Sensitivities &sizes) -> llvm::Error {
+        const uint64_t fewest = fewestBytes(sizes.units);
+        if (fewest <= budgetFor(sizes))
+          return llvm::Error::success();
+        return importError(
+            options.input,
+            llvm::formatv("the budget is too small: the grids need {0:f3} bits "
+                          "a weight, {1} bytes a token",
+                          sizes.bits(fewest), fewest + sizes.otherBytes)
+                .str());
+      },
       options.quiet);
   if (!measured)
     return measured.takeError();
   std::vector<FrontPoint> front = gridFront(measured->units);
   FrontPoint best = front.back();
   if (options.bits || options.bytesPerToken || !options.maxKl) {
-    double budget = options.bits ? options.bits * measured->weights / 8
-                                 : options.bytesPerToken;
-    budget -= measured->otherBytes;
-    if (!options.bits && !options.bytesPerToken)
-      budget = std::max(measured->defaultBytes, front.front().bytes);
-    auto within = bestWithin(measured->units, budget > 0 ? budget : 0);
-    if (!within) {
-      llvm::consumeError(within.takeError());
-      return importError(
-          options.input,
-          llvm::formatv("the budget is too small: the grids need {0:f3} bits a "
-                        "weight, {1} bytes a token",
-                        measured->bits(front.front().bytes),
-                        front.front().bytes + measured->otherBytes)
-              .str());
-    }
-    best = *within;
+    best = llvm::cantFail(
+        bestWithin(measured->units, budgetFor(*measured)));
     chosenFor = llvm::formatv("{0:f2} bits", measured->bits(best.bytes));
   } else {
     for (const FrontPoint &point : front)

@@ -57,7 +57,8 @@ public:
         progress("measuring", bytesOf(model.layers()), quiet) {}
   llvm::Expected<Sensitivities>
   run(llvm::function_ref<std::string(StringRef)> pinned,
-      llvm::function_ref<StringRef(StringRef)> standard);
+      llvm::function_ref<StringRef(StringRef)> standard,
+      llvm::function_ref<llvm::Error(const Sensitivities &)> accept);
 
 private:
   /// Of the packs of some layers.
@@ -593,10 +594,13 @@ llvm::Error Measurement::runHead(const StagedModel::Layer &head) {
 
 llvm::Expected<Sensitivities>
 Measurement::run(llvm::function_ref<std::string(StringRef)> pinned,
-                 llvm::function_ref<StringRef(StringRef)> standard) {
+                 llvm::function_ref<StringRef(StringRef)> standard,
+                 llvm::function_ref<llvm::Error(const Sensitivities &)> accept) {
   for (const StagedModel::Layer &layer : model.layers())
     if (llvm::Error error = addUnits(layer, pinned, standard))
       return error;
+  if (llvm::Error error = accept(result))
+    return error;
   const int64_t threads = llvm::hardware_concurrency().compute_thread_count();
   for (int64_t i = 0; i < std::min(threads, tokens.count()); ++i)
     pool.push_back(model.makeWindow(tokens.length));
@@ -635,9 +639,10 @@ Measurement::run(llvm::function_ref<std::string(StringRef)> pinned,
 llvm::Expected<Sensitivities> sparkc::measureSensitivities(
     const StagedModel &model, const TokenWindows &tokens,
     llvm::function_ref<std::string(StringRef)> pinned,
-    llvm::function_ref<StringRef(StringRef)> standard, bool quiet) {
+    llvm::function_ref<StringRef(StringRef)> standard,
+    llvm::function_ref<llvm::Error(const Sensitivities &)> accept, bool quiet) {
   if (!denseKernels())
     return llvm::createStringError("choosing grids runs the model, and this "
                                    "machine has no AVX2");
-  return Measurement(model, tokens, quiet).run(pinned, standard);
+  return Measurement(model, tokens, quiet).run(pinned, standard, accept);
 }

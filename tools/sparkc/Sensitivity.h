@@ -42,13 +42,13 @@ llvm::ArrayRef<const char *> candidateGrids();
 
 /// Measures all units of `model` over `tokens` (few windows do). `pinned` gives
 /// the scheme of a weight that is not to be chosen, or an empty string;
-/// `standard` that of one for which nothing is chosen.
-llvm::Expected<Sensitivities>
-measureSensitivities(const StagedModel &model, const TokenWindows &tokens,
-                     llvm::function_ref<std::string(llvm::StringRef)> pinned,
-                     llvm::function_ref<llvm::StringRef(llvm::StringRef)>
-                         standard,
-                     bool quiet);
+/// `standard` that of one for which nothing is chosen. `accept` sees all sizes
+/// before anything is measured, and may refuse them.
+llvm::Expected<Sensitivities> measureSensitivities(
+    const StagedModel &model, const TokenWindows &tokens,
+    llvm::function_ref<std::string(llvm::StringRef)> pinned,
+    llvm::function_ref<llvm::StringRef(llvm::StringRef)> standard,
+    llvm::function_ref<llvm::Error(const Sensitivities &)> accept, bool quiet);
 
 } // namespace sparkc
 
