@@ -102,7 +102,7 @@ def jumps_to(code):
     return match[1] if match else None
 
 
-def shapes_expected(step, bits):
+def shapes_expected(step, layout):
     """Phase -> the (cols, group) of the tiles that it reads one token's way."""
     expected = collections.defaultdict(set)
     function = phase = None
@@ -112,7 +112,7 @@ def shapes_expected(step, bits):
         elif match := re.match(r'\s*step.phase "(\w+)"', line):
             phase = f"{function}.{match[1]}"
         elif match := re.match(
-                rf'\s*step.tiles .* layout "tile16_q{bits}" cols (\d+) group (\d+) units', line):
+                rf'\s*step.tiles .* layout "tile16_{layout}" cols (\d+) group (\d+) units', line):
             expected[phase].add((int(match[1]), int(match[2])))
     return expected
 
@@ -160,15 +160,15 @@ def check_kernel(failures, what, code, bits, cols, group, count):
     return len(loops)
 
 
-def check(failures, name, so, step, bits, streams):
+def check(failures, name, so, step, layout, streams):
     """What streams weights has one tile, or up to `streams` side by side."""
     code = functions(so)
-    expected = shapes_expected(step, bits)
+    expected = shapes_expected(step, layout)
     kernels = set()
     for phase in PHASES:
         if phase not in code:
             continue
-        what = f"{name} q{bits}, {phase}"
+        what = f"{name} {layout}, {phase}"
         # Kinds of layers may share a phase's code.
         if shared := jumps_to(code[phase]):
             failures.check(shared in PHASES and expected[shared] == expected[phase],
@@ -178,12 +178,13 @@ def check(failures, name, so, step, bits, streams):
                   and (match := re.search(r"<(dot_[^>+]*)>", i.text))}
         failures.check({shape_of(kernel)[:2] for kernel in called} == expected[phase]
                        and expected[phase], f"{what}: calls {sorted(called)}")
-        failures.check(all(kernel.startswith(f"dot_q{bits}_avx512vnni.") for kernel in called),
-                       f"{what}: kernels of Q{bits}")
+        failures.check(all(kernel.startswith(f"dot_{layout}_avx512vnni.") for kernel in called),
+                       f"{what}: kernels of {layout}")
         kernels |= called
     counts = {shape_of(kernel)[2] for kernel in kernels}
     failures.check(counts == set(range(1, streams + 1)),
-                   f"{name} q{bits}: kernels for {sorted(counts)} tiles side by side")
+                   f"{name} {layout}: kernels for {sorted(counts)} tiles side by side")
+    bits = int(layout[1])
     return sum(check_kernel(failures, f"{name}, {kernel}", code[kernel], bits, *shape_of(kernel))
                for kernel in sorted(kernels))
 
@@ -196,15 +197,16 @@ def main():
         folder = pathlib.Path(temporary)
         random_models.make(folder / "long", **LONG)
         for name, model in (("spark-tiny", SPARK_TINY), ("long", folder / "long")):
-            for bits in (4, 5, 6, 8):
+            for layout in ("q4", "q5", "q6", "q8", "q4s", "q5s", "q6s", "q8s"):
+                weights = layout.replace("s", ":g64:sym")
                 # Two tiles side by side and one, for two sizes of K; one alone.
                 for cpu, streams in (("cascadelake", 2), ("znver5", 1)):
-                    options = ("--weights", f"q{bits}", "--mcpu", cpu)
-                    so = compile_model(model, folder / f"{name}-q{bits}.so", "--quiet", *options)
+                    options = ("--weights", weights, "--mcpu", cpu)
+                    so = compile_model(model, folder / f"{name}-{layout}.so", "--quiet", *options)
                     step = tool("sparkc", model, "--emit=step", *options).stdout.decode()
-                    loops = check(failures, f"{name} on {cpu}", so, step, bits, streams)
+                    loops = check(failures, f"{name} on {cpu}", so, step, layout, streams)
                     failures.check(loops >= 2 * streams,
-                                   f"{name} q{bits} on {cpu}: {loops} loops over blocks")
+                                   f"{name} {layout} on {cpu}: {loops} loops over blocks")
     return failures.finish()
 
 
