@@ -130,6 +130,8 @@ def check_errors(failures, folder, so):
     refused("an odd token", so, "--tokens", words, names=[words, "three"])
     refused("a token out of range", so, "--tokens", large, "--window", 4,
             names=[large, VOCAB])
+    refused("a window whose second half has no position", so, "--text", TEXT, "--window", 2,
+            names=["window of 2 tokens", "--all-positions"])
     refused("a window beyond the context", so, "--text", TEXT, "--window", 2048,
             names=[so, "2048", "1024"])
     refused("a reference of another model", so, "--text", TEXT, "--reference", other,

@@ -159,6 +159,11 @@ bool Evaluation::readInput(std::string &why) {
 
 bool Evaluation::start(std::string &why) {
   half = options.window / 2;
+  if (!options.allPositions && half + 1 >= options.window) {
+    why = "nothing to score in the second half of a window of " +
+          std::to_string(options.window) + " tokens; --all-positions has some";
+    return false;
+  }
   for (const Side *side : {&model, &reference}) {
     if (!side->model)
       continue;
