@@ -593,9 +593,10 @@ llvm::Error Measurement::runHead(const StagedModel::Layer &head) {
 }
 
 llvm::Expected<Sensitivities>
-Measurement::run(llvm::function_ref<std::string(StringRef)> pinned,
-                 llvm::function_ref<StringRef(StringRef)> standard,
-                 llvm::function_ref<llvm::Error(const Sensitivities &)> accept) {
+Measurement::run(
+    llvm::function_ref<std::string(StringRef)> pinned,
+    llvm::function_ref<StringRef(StringRef)> standard,
+    llvm::function_ref<llvm::Error(const Sensitivities &)> accept) {
   for (const StagedModel::Layer &layer : model.layers())
     if (llvm::Error error = addUnits(layer, pinned, standard))
       return error;
@@ -632,6 +633,8 @@ Measurement::run(llvm::function_ref<std::string(StringRef)> pinned,
   }
   if (llvm::Error error = runHead(head))
     return error;
+  if (interrupt.interrupted())
+    return llvm::createStringError("interrupted");
   progress.finish();
   return result;
 }
