@@ -292,6 +292,10 @@ def check_budget(failures, folder):
                    ["lm_head"] == "q8:g64", "a grid that is fixed")
     for what, options, name in (
             ("too small a budget", ["--bits", 4], "4.158 bits a weight"),
+            ("too few bytes a token", ["--bytes-per-token", "1K"], "the budget is too small"),
+            ("an infinite budget", ["--bits", "inf"], "--bits"),
+            ("an infinite number of bytes", ["--bytes-per-token", "1e308G"], "1e308G"),
+            ("a fixed grid for nothing", ["--bits", 5, "--weights-for", "x*=q8"], "x*"),
             ("a KL out of reach", ["--max-kl", 1e-7], "max-kl"),
             ("two budgets", ["--bits", 5, "--bytes-per-token", "5M"], "excludes"),
             ("no number of bytes", ["--bytes-per-token", "much"], "much"),

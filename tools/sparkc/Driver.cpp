@@ -261,13 +261,15 @@ llvm::Error Compilation::chooseGrids(std::vector<std::string> &rules) {
                             count);
   if (!tokens)
     return tokens.takeError();
-  // Of all units; the largest number where no bytes are asked for.
+  // Bytes for all units: those asked for, else without limit for --max-kl, else
+  // what the default grids take.
   auto budgetFor = [&](const Sensitivities &sizes) {
     const uint64_t fewest = fewestBytes(sizes.units);
     if (!options.bits && !options.bytesPerToken)
       return options.maxKl ? UINT64_MAX : std::max(sizes.defaultBytes, fewest);
-    double bytes = options.bits ? options.bits * sizes.weights / 8
-                                : options.bytesPerToken;
+    double bytes =
+        options.bits ? options.bits * sizes.weights / 8 : options.bytesPerToken;
+    // 1e18 is in the range of the cast.
     return uint64_t(std::clamp(bytes - double(sizes.otherBytes), 0.0, 1e18));
   };
   auto measured = measureSensitivities(
@@ -280,6 +282,11 @@ llvm::Error Compilation::chooseGrids(std::vector<std::string> &rules) {
         return name == "lm_head" ? kDefaultHeadScheme : kDefaultScheme;
       },
       [&](const Sensitivities &sizes) -> llvm::Error {
+        std::vector<std::string> names;
+        for (const GridUnit &unit : sizes.units)
+          llvm::append_range(names, unit.weights);
+        if (llvm::Error error = pinned.checkAllUsed(names))
+          return importError(options.input, llvm::toString(std::move(error)));
         const uint64_t fewest = fewestBytes(sizes.units);
         if (fewest <= budgetFor(sizes))
           return llvm::Error::success();
@@ -296,8 +303,7 @@ llvm::Error Compilation::chooseGrids(std::vector<std::string> &rules) {
   std::vector<FrontPoint> front = gridFront(measured->units);
   FrontPoint best = front.back();
   if (options.bits || options.bytesPerToken || !options.maxKl) {
-    best = llvm::cantFail(
-        bestWithin(measured->units, budgetFor(*measured)));
+    best = llvm::cantFail(bestWithin(measured->units, budgetFor(*measured)));
     chosenFor = llvm::formatv("{0:f2} bits", measured->bits(best.bytes));
   } else {
     for (const FrontPoint &point : front)

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/InitLLVM.h"
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <csignal>
 
 using namespace sparkc;
@@ -42,7 +43,7 @@ static std::optional<double> bytesOf(llvm::StringRef text) {
                 : text.consume_back_insensitive("g") ? 1e9
                                                      : 1;
   double value;
-  if (text.getAsDouble(value) || !(value > 0))
+  if (text.getAsDouble(value) || !(value > 0) || !std::isfinite(value * unit))
     return std::nullopt;
   return value * unit;
 }
