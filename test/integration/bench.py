@@ -128,6 +128,7 @@ def main():
 
         help = tool("sparkc-bench", "--help").stdout.decode()
         for word in ("--synthetic-weights", "--depth", "--profile", "--read-passes", "ceiling_share",
+                     "sustained_share",
                      "profile_slowdown", "peak_share_linear"):
             failures.check(word in help, f"--help tells of {word}")
         expect_error(failures, "no model", "sparkc-bench", names=["no model"])

@@ -162,6 +162,9 @@ def talk(failures, folder):
     cases = json.loads((GOLDEN / "spark-tiny" / "greedy.json").read_text())
     prompt = f"{SYSTEM}{EOS}{BOS}<|User|>{QUESTIONS[0]}{EOS}{BOS}<|Bot|></think>"
     failures.check(any(c["prompt"] == prompt for c in cases), "the first is a golden prompt")
+    ends = [tool("sparkc-run", so, "-p", "The king", "-n", n, "--context", 16, "--temp", 0,
+                 "--ignore-eos", "--no-echo").stdout for n in (-1, 100)]
+    failures.check(ends[0] == ends[1] != b"", "-1 tokens: until the context is full")
     want = conversation(so, QUESTIONS)
     failures.check(len(set(want)) == len(want) and all(want), f"answers differ: {want}")
     terminal = chat(so, "-n", LIMIT)

@@ -10,22 +10,35 @@
 #include <CLI/CLI.hpp>
 #include <cctype>
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <string>
 
 namespace sparkc {
 
-/// A number greater than 0; what is no number is left to the option's type.
+/// A finite number greater than 0; what is no number is left to the option's
+/// type.
 /// (CLI::PositiveNumber would print the largest double in its message.)
 inline CLI::Validator positive() {
   auto check = [](std::string &text) -> std::string {
     char *end = nullptr;
     double value = std::strtod(text.c_str(), &end);
-    if (end == text.c_str() || *end || value > 0)
+    if (end == text.c_str() || *end || (value > 0 && std::isfinite(value)))
       return "";
-    return text + " is not greater than 0";
+    return text + (value > 0 ? " is not finite" : " is not greater than 0");
   };
   return CLI::Validator(check, "POSITIVE");
+}
+
+/// An integer from -1 on; what is no integer is left to the option's type, which
+/// would take an empty text for 0.
+inline CLI::Validator fromMinusOne() {
+  auto check = [](std::string &text) -> std::string {
+    if (!text.empty() && std::strtoll(text.c_str(), nullptr, 0) >= -1)
+      return "";
+    return "'" + text + "' is not an integer from -1 on";
+  };
+  return CLI::Validator(check, "");
 }
 
 /// An integer of 64 bits without a sign, which a larger one is not cut to.

@@ -82,11 +82,13 @@ bool Bench::open(Report &report) {
                            " threads of the " + std::to_string(asked) +
                            " asked for");
   logits.resize(info.vocab);
-  for (uint64_t i = 0; i < options.prompt; ++i)
-    promptTokens.push_back(tokenAt(options.depth + i));
   // A step has an event for each barrier, a block of a prefill perhaps more.
   capacity = 4 * (size_t(info.barriers_per_step) + info.fold_layers) + 256;
-  return openSession();
+  if (!openSession())
+    return false;
+  for (uint64_t i = 0; i < options.prompt; ++i)
+    promptTokens.push_back(tokenAt(options.depth + i));
+  return true;
 }
 
 bool Bench::openSession() {

@@ -76,7 +76,8 @@ struct Result {
   /// GB/s of the pattern of reading with the best mean over all passes within
   /// the repetitions: what memory gave while they ran, delays included.
   std::optional<double> sustained() const;
-  /// All bytes of the repetitions over all their time, as a share of it.
+  /// All bytes of the repetitions over all their time, as a share of
+  /// sustained().
   std::optional<double> sustainedShare() const;
   std::optional<double> linearShare() const;
   std::optional<double> attentionShare() const;

@@ -45,14 +45,15 @@ struct ReadPattern {
 struct ReadRate {
   double gbps = 0; ///< 1e9 bytes a second, of the fastest pass
   ReadPattern pattern = {};
-  /// What the mean pass of each of readPatterns() took for 1e9 bytes.
+  /// Seconds for 1e9 bytes, the mean of the passes of each of readPatterns().
   std::vector<double> meanSeconds;
 };
 
 /// Reads [data, data + bytes) by n threads and says how fast the best of
 /// several patterns was. Each reads the first GiB at most, `passes` times: give
 /// it memory much larger than the caches. 0 (and infinite seconds) if there are
-/// fewer than 16 KiB a thread. Loads are of 64 bytes with AVX-512, of 32 with AVX2, else of 16.
+/// fewer than 16 KiB a thread. Loads are of 64 bytes with AVX-512, of 32 with
+/// AVX2, else of 16.
 ReadRate readCeiling(const uint8_t *data, size_t bytes, uint32_t threads,
                      unsigned passes = 2);
 

@@ -94,8 +94,10 @@ std::optional<double> Result::ceilingShare() const {
 }
 
 std::optional<double> Result::sustained() const {
+  if (kept.empty())
+    return std::nullopt;
   double best = 0;
-  for (size_t i = 0; !kept.empty() && i < kept.front().readSeconds.size(); ++i) {
+  for (size_t i = 0; i < kept.front().readSeconds.size(); ++i) {
     double seconds = 0;
     for (const Attempt &a : kept)
       seconds += a.readSeconds[i] / double(kept.size());
@@ -178,6 +180,8 @@ std::string sparkc::bench::reportJson(const Report &report) {
                 {"bytes_per_token", value(r.bytesPerToken)},
                 {"read_ceiling_gbps", r.ceiling()},
                 {"ceiling_share", value(r.ceilingShare())},
+                {"read_sustained_gbps", value(r.sustained())},
+                {"sustained_share", value(r.sustainedShare())},
                 {"barriers", r.barriers},
                 {"share_linear", value(r.linearShare())},
                 {"share_attention", value(r.attentionShare())},
@@ -189,8 +193,6 @@ std::string sparkc::bench::reportJson(const Report &report) {
       row["peak_share_linear"] = value(r.peakShareLinear());
       row["peak_instruction"] = report.peakInstruction;
     }
-    row["read_sustained_gbps"] = value(r.sustained());
-    row["sustained_share"] = value(r.sustainedShare());
     row["share_barrier_wait"] = value(r.waitShare());
     row["barriers_per_step"] = report.info.barriers_per_step;
     row["depth"] = report.depth;
@@ -316,8 +318,8 @@ std::string sparkc::bench::reportMarkdown(const Report &report) {
 
   std::vector<std::vector<std::string>> generation = {
       {"test", "tok/s", "stddev", "MB/token", "GB/s", "read ceiling",
-       "of ceiling", "of sustained", "barriers", "linear", "attention", "other",
-       "waiting", "profile x"}};
+       "of ceiling", "sustained", "of sustained", "barriers", "linear",
+       "attention", "other", "waiting", "profile x"}};
   std::vector<std::vector<std::string>> prompts = {
       {"test", "tok/s", "stddev", "TOPS", "int8 peak", "of peak",
        "linear of peak", "barriers", "linear", "attention", "other", "waiting",
@@ -335,6 +337,7 @@ std::string sparkc::bench::reportMarkdown(const Report &report) {
       row.push_back(text("%.2f", *r.bytesPerToken * r.speed() * 1e-9));
       row.push_back(text("%.2f", r.ceiling()));
       row.push_back(percent(r.ceilingShare()));
+      row.push_back(r.sustained() ? text("%.2f", *r.sustained()) : "-");
       row.push_back(percent(r.sustainedShare()));
     }
     std::string barriers = text("%u", r.barriers);

@@ -33,13 +33,7 @@ void sparkc::run::addGenerateOptions(CLI::App &app, GenerateOptions &o) {
   app.add_option("-n,--n-predict", o.tokens,
                  "Write at most N tokens; -1 (the default in a chat): until "
                  "the text ends or the context is full")
-      ->check(CLI::Validator(
-          [](std::string &n) {
-            return n.empty() || (n[0] == '-' && n != "-1")
-                       ? n + " is not a number from -1 on"
-                       : std::string();
-          },
-          ""))
+      ->check(sparkc::fromMinusOne())
       ->type_name("N")
       ->capture_default_str()
       ->group(group);

@@ -24,7 +24,7 @@ namespace sparkc::run {
 struct GenerateOptions {
   std::optional<std::string> prompt;
   std::string promptFile; ///< "-": standard input; empty: see `prompt`
-  int64_t tokens = 128;   ///< at most; negative: to the end of the context
+  int64_t tokens = 128;   ///< at most; -1: to the end of the context
   /// Sampling; not given: what the model advises.
   std::optional<double> temperature, topP;
   std::optional<uint32_t> topK;

@@ -10,6 +10,7 @@
 #include "tools/sparkc-bench/Stats.h"
 #include "tools/sparkc-bench/Team.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -126,6 +127,12 @@ TEST(CeilingTest, MeansOfAllPatterns) {
   ASSERT_EQ(rate.meanSeconds.size(), readPatterns().size());
   for (double seconds : rate.meanSeconds)
     EXPECT_GE(seconds * rate.gbps, 1 - 1e-9) << "faster than the fastest";
+  rate = readCeiling(buffer.data(), buffer.bytes(), 2, 1);
+  double least = *std::min_element(rate.meanSeconds.begin(),
+                                   rate.meanSeconds.end());
+  EXPECT_NEAR(least * rate.gbps, 1, 1e-9) << "one pass is its mean";
+  for (double seconds : readCeiling(buffer.data(), 16384, 2, 2).meanSeconds)
+    EXPECT_TRUE(std::isinf(seconds)) << "too few bytes";
 }
 
 TEST(CeilingTest, WhatWasSustained) {
