@@ -16,10 +16,10 @@
 using namespace mlir;
 using namespace sparkc;
 
-/// Phases of this many bytes of weights and more share the ends of their work,
-/// in this many pieces a thread.
-static constexpr int64_t kSharedEnd = 256 * 1024;
-static constexpr int64_t kPieces = 4;
+/// Phases of this many bytes of weights and more share the second halves of
+/// their threads' work, in this many pieces a thread.
+static constexpr int64_t kSharedWork = 256 * 1024;
+static constexpr int64_t kPieces = 5;
 
 static int64_t unitBytes(step::TilesOp tiles) {
   PackedMatrix matrix =
@@ -82,10 +82,10 @@ LogicalResult StepLowering::lowerWork(Emitter &e, step::PhaseOp phase) {
       done += unitBytes(run) * int64_t(run.getUnits());
     }
   };
-  if (total < kSharedEnd)
+  if (total < kSharedWork)
     runAll(shareAt(e, work, e.tid), shareAt(e, work, e.addC(e.tid, 1)));
   else
-    emitSharedEnd(e, work, runAll);
+    emitSharedWork(e, work, runAll);
   return success(ok);
 }
 
@@ -105,18 +105,15 @@ Value StepLowering::workOf(Emitter &e, step::PhaseOp phase, int64_t total) {
   return e.select(skip, e.c(0), work);
 }
 
-/// Every thread does the first 7/8 of its own share; the ends of the shares are
-/// cut in pieces that whoever is done takes, so that no thread waits long for
-/// one whose processor was slower.
-void StepLowering::emitSharedEnd(Emitter &e, Value work,
+/// Every thread does the first half of its own share; the second halves are cut
+/// in pieces that whoever is done takes, so that no thread waits long for one
+/// whose processor was slower or was taken away for a while. Each piece is half
+/// of what is left of its share, the last all of it: large ones first, so that
+/// few are claimed and yet all threads end together.
+void StepLowering::emitSharedWork(Emitter &e, Value work,
                                  llvm::function_ref<void(Value, Value)> run) {
   Value alone = e.cmp(arith::CmpIPredicate::eq, e.n, e.c(1));
   Value pieces = e.mulC(e.n, kPieces);
-  auto endOfOwn = [&](Value thread) {
-    Value lo = shareAt(e, work, thread);
-    Value hi = shareAt(e, work, e.addC(thread, 1));
-    return std::pair{e.sub(hi, e.divC(e.sub(hi, lo), 8)), hi};
-  };
   scf::WhileOp::create(
       b, e.loc, TypeRange{e.i64()}, ValueRange{e.c(-1)},
       [&](OpBuilder &, Location, ValueRange args) {
@@ -129,15 +126,21 @@ void StepLowering::emitSharedEnd(Emitter &e, Value work,
         Value owner =
             e.select(own, e.tid, arith::RemUIOp::create(b, e.loc, piece, e.n));
         Value index = e.udiv(piece, e.n);
-        auto [from, to] = endOfOwn(owner);
-        Value length = e.sub(to, from);
-        Value pieceLo = e.add(from, e.divC(e.mul(length, index), kPieces));
-        Value pieceHi =
-            e.add(from, e.divC(e.mul(length, e.addC(index, 1)), kPieces));
-        Value lo = e.select(own, shareAt(e, work, e.tid), pieceLo);
-        Value hi = e.select(own, e.select(alone, to, from), pieceHi);
+        Value start = shareAt(e, work, owner);
+        Value end = shareAt(e, work, e.addC(owner, 1));
+        Value length = e.sub(end, start);
+        auto leftAfter = [&](Value halvings) -> Value {
+          return arith::ShRUIOp::create(b, e.loc, length, halvings);
+        };
+        Value next = e.addC(index, 1);
+        Value pieceStart = e.sub(end, leftAfter(next));
+        Value last = e.cmp(arith::CmpIPredicate::eq, next, e.c(kPieces));
+        Value pieceEnd = e.select(
+            last, end, e.sub(end, leftAfter(e.addC(index, 2))));
+        Value lo = e.select(own, start, pieceStart);
+        Value hi = e.select(own, e.select(alone, end, pieceStart), pieceEnd);
         run(lo, hi);
-        auto next = scf::IfOp::create(
+        auto claimed = scf::IfOp::create(
             b, e.loc, alone,
             [&](OpBuilder &, Location) {
               scf::YieldOp::create(b, e.loc, pieces);
@@ -146,7 +149,7 @@ void StepLowering::emitSharedEnd(Emitter &e, Value work,
               Value claim = emitClaim(e);
               scf::YieldOp::create(b, e.loc, claim);
             });
-        scf::YieldOp::create(b, e.loc, next.getResults());
+        scf::YieldOp::create(b, e.loc, claimed.getResults());
       });
 }
 

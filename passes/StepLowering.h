@@ -61,7 +61,7 @@ private:
   mlir::Value shareAt(Emitter &e, mlir::Value work, mlir::Value thread) {
     return e.udiv(e.mul(work, thread), e.n);
   }
-  void emitSharedEnd(Emitter &e, mlir::Value work,
+  void emitSharedWork(Emitter &e, mlir::Value work,
                      llvm::function_ref<void(mlir::Value, mlir::Value)> run);
   llvm::LogicalResult lowerPhaseOp(Emitter &e, mlir::Operation &op);
   llvm::LogicalResult lowerTiles(Emitter &e, step::TilesOp tiles,

@@ -1,5 +1,5 @@
 // How the tiles of a phase are split: by bytes, over the runs in their order.
-// Long phases leave the ends of the shares to whoever is done; nobody computes
+// Long phases leave half of every share to whoever is done; nobody computes
 // logits that are not wanted.
 //
 // RUN: sparkc-opt %s --step-lower-to-llvm --canonicalize --cse | FileCheck %s
@@ -30,22 +30,37 @@ step.slot @y size <524288> at 512
 // CHECK:         scf.for %{{.*}} = %[[FIRST]] to %[[END]]
 // CHECK-NOT:     atomicrmw
 
-// One more, as two runs: every thread its own, then four pieces a thread that
-// are claimed one at a time.
+// One more, as two runs: every thread the first half of its own, then five
+// pieces a thread, each half of what is left and the last all of it, that are
+// claimed one at a time.
 // CHECK-LABEL: llvm.func internal @step.long(
 // CHECK-SAME:    %[[CTX:.*]]: !llvm.ptr, %[[TID:[a-z0-9]*]]: i64, %[[N:[a-z0-9]*]]: i64,
 // CHECK-DAG:     %[[ALL:.*]] = arith.constant 262144 : i64
 // CHECK-DAG:     %[[OWN:.*]] = arith.constant -1 : i64
-// CHECK-DAG:     %[[FOUR:.*]] = arith.constant 4 : i64
-// CHECK-DAG:     %[[EIGHT:.*]] = arith.constant 8 : i64
+// CHECK-DAG:     %[[FIVE:.*]] = arith.constant 5 : i64
 // CHECK:         %[[ALONE:.*]] = arith.cmpi eq, %[[N]],
-// CHECK:         %[[PIECES:.*]] = arith.muli %[[N]], %[[FOUR]]
+// CHECK:         %[[PIECES:.*]] = arith.muli %[[N]], %[[FIVE]]
 // CHECK:         scf.while (%[[I:.*]] = %[[OWN]])
 // CHECK:           %[[MORE:.*]] = arith.cmpi slt, %[[I]], %[[PIECES]]
 // CHECK:           scf.condition(%[[MORE]]) %[[I]]
 // CHECK:         } do {
-// CHECK:           arith.remui %{{.*}}, %[[N]]
-// CHECK:           arith.divui %{{.*}}, %[[EIGHT]]
+// CHECK:           %[[MY:.*]] = arith.cmpi slt, %[[I]],
+// CHECK:           %[[OWNER:.*]] = arith.select %[[MY]], %[[TID]], %{{.*}}
+// CHECK:           %[[INDEX:.*]] = arith.divui %{{.*}}, %[[N]]
+// CHECK:           %[[START:.*]] = arith.divui %{{.*}}, %[[N]]
+// CHECK:           %[[STOP:.*]] = arith.divui %{{.*}}, %[[N]]
+// CHECK:           %[[LENGTH:.*]] = arith.subi %[[STOP]], %[[START]]
+// CHECK:           %[[ONE:.*]] = arith.addi %[[INDEX]],
+// CHECK:           %[[LEFT:.*]] = arith.shrui %[[LENGTH]], %[[ONE]]
+// CHECK:           %[[FROM:.*]] = arith.subi %[[STOP]], %[[LEFT]]
+// CHECK:           %[[LAST:.*]] = arith.cmpi eq, %[[ONE]], %[[FIVE]]
+// CHECK:           %[[TWO:.*]] = arith.addi %[[INDEX]],
+// CHECK:           %[[REST:.*]] = arith.shrui %[[LENGTH]], %[[TWO]]
+// CHECK:           %[[NEXTFROM:.*]] = arith.subi %[[STOP]], %[[REST]]
+// CHECK:           %[[TO:.*]] = arith.select %[[LAST]], %[[STOP]], %[[NEXTFROM]]
+// CHECK:           %[[LO:.*]] = arith.select %[[MY]], %[[START]], %[[FROM]]
+// CHECK:           %[[OWNTO:.*]] = arith.select %[[ALONE]], %[[STOP]], %[[FROM]]
+// CHECK:           arith.select %[[MY]], %[[OWNTO]], %[[TO]]
 // Both runs, the second from where the first ends.
 // CHECK:           scf.for
 // CHECK:           scf.for
