@@ -91,7 +91,10 @@ llvm::Expected<WeightScheme> WeightScheme::parse(llvm::StringRef text) {
       scheme.grid.symmetric = true;
       continue;
     }
-    if (!part.consume_front("g") || hasGroup)
+    if (part == "sym" || (hasGroup && part.starts_with("g")))
+      return llvm::createStringError("second ':" + part +
+                                     "' in weight scheme '" + text + "'");
+    if (!part.consume_front("g"))
       return llvm::createStringError("unknown part ':" + part +
                                      "' in weight scheme '" + text +
                                      "'; expected :g32, :g64, :g128 or :sym");

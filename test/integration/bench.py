@@ -140,7 +140,11 @@ def main():
                      names=["config.json"])
         expect_error(failures, "an odd number", "sparkc-bench", tiny, "-n", "many",
                      names=["many"])
-        expect_error(failures, "no threads", "sparkc-bench", tiny, "-t", 0)
+        for name in ("sparkc-bench", "sparkc-run", "sparkc-eval"):
+            text = ["--text", SPARK_TINY / "valid_dev.txt"] if name == "sparkc-eval" else []
+            for threads in (0, -1, "", 4097, "1x", 1 << 64):
+                expect_error(failures, f"{name} with '{threads}' threads", name, tiny, *text, "-t",
+                             threads, names=["--threads", f"'{threads}'", "1 to 4096"])
         expect_error(failures, "an unknown format", "sparkc-bench", tiny, "-o", "xml",
                      names=["xml"])
         expect_error(failures, "an unknown option", "sparkc-bench", tiny, "--frobnicate")

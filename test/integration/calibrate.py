@@ -194,6 +194,10 @@ def check_errors(failures, folder):
     bad, _ = small_model(folder / "bad", poison)
     for options in (("--weights", "q4:g32"), ("--bits", 6)):
         fails(f"weights that are NaN {options}", bad, tokens, *options, name=["layers.1", "down_proj"])
+    nowhere = folder / "no%%place"
+    expect_error(failures, "nowhere for temporary files", "sparkc", model, "-o", so,
+                 "--calibrate", tokens, names=[nowhere / "sparkc-calibrate-"], TMPDIR=str(nowhere))
+    failures.check(names(so.parent) == [], f"  left: {names(so.parent)}")
     # A file of ours in the way stays; so does any other.
     letter = so.with_name(so.name + ".codes")
     letter.write_text("a letter")

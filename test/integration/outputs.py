@@ -82,7 +82,7 @@ def names(failures, folder):
         failures.check(subprocess.run([BIN / "sparkc-run", out, "-p", "x", "--seed", seed],
                                       capture_output=True).stderr.count(b"--seed") == 1,
                        f"the seed {seed!r} is refused")
-    for number in ("-2", " -2", "-x", ""):
+    for number in ("-2", " -2", "-x", "", "2.5", "9223372036854775808"):
         expect_error(failures, f"{number!r} tokens", "sparkc-run", out, "-p", "x", "-n", number,
                      names=["--n-predict"])
     (folder / "dangling").symlink_to(folder / "nowhere")

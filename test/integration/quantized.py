@@ -276,8 +276,9 @@ def check_errors(failures, folder):
     refused("a glob that matches nothing", ["layers.7.*"], "--weights-for", "layers.7.*=q8")
     refused("a rule for a norm", ["*layernorm"], "--weights-for", "*layernorm=q8")
     refused("a rule for stored names", ["lm_head.weight"], "--weights-for", "lm_head.weight=q8")
-    refused("a rule without a scheme", ["lm_head"], "--weights-for", "lm_head")
-    refused("a rule with an unknown scheme", ["q7"], "--weights-for", "lm_head=q7")
+    refused("a rule without a scheme", ["--weights-for", "lm_head"], "--weights-for", "lm_head")
+    refused("a rule with an unknown scheme", ["--weights-for", "q7"], "--weights-for",
+            "lm_head=q7")
     refused("an open bracket", ["[ab"], "--weights-for", "[ab=q8")
 
     def changed(name, place, value):

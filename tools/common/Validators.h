@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <string>
 
 namespace sparkc {
@@ -30,15 +31,28 @@ inline CLI::Validator positive() {
   return CLI::Validator(check, "POSITIVE");
 }
 
-/// An integer from -1 on; what is no integer is left to the option's type, which
-/// would take an empty text for 0.
-inline CLI::Validator fromMinusOne() {
-  auto check = [](std::string &text) -> std::string {
-    if (!text.empty() && std::strtoll(text.c_str(), nullptr, 0) >= -1)
+/// An integer from `least` to `most`, which a larger one is not cut to, nor an
+/// empty text taken for 0.
+inline CLI::Validator integer(long long least, long long most,
+                              const std::string &range) {
+  auto check = [=](std::string &text) -> std::string {
+    errno = 0;
+    char *end = nullptr;
+    long long value = std::strtoll(text.c_str(), &end, 0);
+    if (!text.empty() && !*end && !errno && value >= least && value <= most)
       return "";
-    return "'" + text + "' is not an integer from -1 on";
+    return "'" + text + "' is not an integer " + range;
   };
   return CLI::Validator(check, "");
+}
+
+inline CLI::Validator fromMinusOne() {
+  return integer(-1, std::numeric_limits<long long>::max(), "from -1 on");
+}
+
+/// As many as a session may have.
+inline CLI::Validator threadCount() {
+  return integer(1, 4096, "from 1 to 4096");
 }
 
 /// An integer of 64 bits without a sign, which a larger one is not cut to.

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tools/common/Validators.h"
 #include "tools/sparkc-bench/Bench.h"
 
 #include <CLI/CLI.hpp>
@@ -30,7 +31,7 @@ static void addOptions(CLI::App &app, Options &o) {
                  "Threads; by default as many as the process has processors "
                  "(affinity, CPU quota)")
       ->type_name("N")
-      ->check(CLI::Range(1, 4096));
+      ->check(sparkc::threadCount());
   app.add_option("-p,--prompt", o.prompt,
                  "Tokens of the prompt test; 0 leaves it out")
       ->type_name("N")

@@ -56,8 +56,8 @@ static std::string plainText(const Options &options, const Result &result) {
     std::snprintf(line, sizeof line, format, values...);
     text += line;
   };
-  add("tokens        %zu, in %zu windows of %zu%s\n", s.tokens, result.windows,
-      options.window,
+  add("tokens        %zu, in %zu %s of %zu%s\n", s.tokens, result.windows,
+      result.windows == 1 ? "window" : "windows", options.window,
       options.allPositions ? "" : ", the second half of each");
   add("perplexity    %.3f +- %.3f (%s)\n", s.perplexity.value,
       s.perplexity.error, result.scheme.c_str());

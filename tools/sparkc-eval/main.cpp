@@ -97,7 +97,7 @@ static bool parse(int argc, char **argv, Options &options, int &code) {
                  "Threads; by default as many as the process has processors. "
                  "Changes no figure")
       ->type_name("N")
-      ->check(sparkc::positive());
+      ->check(sparkc::threadCount());
   app.add_option("-o,--output", output, "text or json")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "json"}))

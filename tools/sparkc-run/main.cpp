@@ -45,7 +45,8 @@ int main(int argc, char **argv) {
   app.add_option("-t,--threads", options.threads,
                  "Threads; by default as many as the process has processors "
                  "(affinity, CPU quota)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(sparkc::threadCount());
   app.add_option("--context", options.context,
                  "Most tokens the session holds; by default what the model "
                  "was compiled for")

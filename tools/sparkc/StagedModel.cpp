@@ -18,11 +18,14 @@
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/ErrorHandling.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/Parallel.h"
+#include "llvm/Support/Path.h"
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace sparkc;
@@ -208,10 +211,15 @@ llvm::Error StagedModel::loadCode() {
   auto object = compileToObject(*code, *target, exports);
   if (!object)
     return object.takeError();
+  // (llvm::sys::fs::createTemporaryFile would replace a % in TMPDIR.)
   SmallString<128> path;
-  if (std::error_code error =
-          llvm::sys::fs::createTemporaryFile("sparkc-calibrate", "so", path))
-    return llvm::createStringError(error, "calibration: " + error.message());
+  llvm::sys::path::system_temp_directory(true, path);
+  llvm::sys::path::append(path, "sparkc-calibrate-XXXXXX.so");
+  int file = mkstemps(const_cast<char *>(path.c_str()), strlen(".so"));
+  if (file < 0)
+    return llvm::createStringError("calibration: " + Twine(path) + ": " +
+                                   strerror(errno));
+  close(file);
   llvm::FileRemover remover(path);
   if (llvm::Error error = linkSharedObject(
           StringRef(object->data(), object->size()), path))

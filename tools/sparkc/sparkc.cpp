@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/weights/Grid.h"
+#include "codegen/weights/WeightPolicy.h"
 #include "passes/Passes.h"
 #include "tools/common/Validators.h"
 #include "tools/sparkc/Driver.h"
@@ -91,6 +92,9 @@ static void declare(CLI::App &app, DriverOptions &options) {
                  "GLOB=SCHEME: another scheme for the weights whose name "
                  "matches (lm_head, layers.3.down_proj, '*.q_k_v_proj'); "
                  "repeatable, the last that matches wins")
+      ->check([](const std::string &text) {
+        return llvm::toString(WeightPolicy().addRule(text));
+      })
       ->allow_extra_args(false);
   app.add_flag("--rotate{1}", options.rotate,
                "Rotate the residual stream and the values of each head within "
