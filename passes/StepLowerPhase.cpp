@@ -111,7 +111,7 @@ Value StepLowering::workOf(Emitter &e, step::PhaseOp phase, int64_t total) {
 /// of what is left of its share, the last all of it: large ones first, so that
 /// few are claimed and yet all threads end together.
 void StepLowering::emitSharedWork(Emitter &e, Value work,
-                                 llvm::function_ref<void(Value, Value)> run) {
+                                  llvm::function_ref<void(Value, Value)> run) {
   Value alone = e.cmp(arith::CmpIPredicate::eq, e.n, e.c(1));
   Value pieces = e.mulC(e.n, kPieces);
   scf::WhileOp::create(
@@ -135,8 +135,8 @@ void StepLowering::emitSharedWork(Emitter &e, Value work,
         Value next = e.addC(index, 1);
         Value pieceStart = e.sub(end, leftAfter(next));
         Value last = e.cmp(arith::CmpIPredicate::eq, next, e.c(kPieces));
-        Value pieceEnd = e.select(
-            last, end, e.sub(end, leftAfter(e.addC(index, 2))));
+        Value pieceEnd =
+            e.select(last, end, e.sub(end, leftAfter(e.addC(index, 2))));
         Value lo = e.select(own, start, pieceStart);
         Value hi = e.select(own, e.select(alone, end, pieceStart), pieceEnd);
         run(lo, hi);

@@ -62,7 +62,7 @@ private:
     return e.udiv(e.mul(work, thread), e.n);
   }
   void emitSharedWork(Emitter &e, mlir::Value work,
-                     llvm::function_ref<void(mlir::Value, mlir::Value)> run);
+                      llvm::function_ref<void(mlir::Value, mlir::Value)> run);
   llvm::LogicalResult lowerPhaseOp(Emitter &e, mlir::Operation &op);
   llvm::LogicalResult lowerTiles(Emitter &e, step::TilesOp tiles,
                                  int64_t firstByte, mlir::Value loByte,

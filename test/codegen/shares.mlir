@@ -37,25 +37,33 @@ step.slot @y size <524288> at 512
 // CHECK-SAME:    %[[CTX:.*]]: !llvm.ptr, %[[TID:[a-z0-9]*]]: i64, %[[N:[a-z0-9]*]]: i64,
 // CHECK-DAG:     %[[ALL:.*]] = arith.constant 262144 : i64
 // CHECK-DAG:     %[[OWN:.*]] = arith.constant -1 : i64
+// CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0 : i64
+// CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : i64
+// CHECK-DAG:     %[[TWO:.*]] = arith.constant 2 : i64
 // CHECK-DAG:     %[[FIVE:.*]] = arith.constant 5 : i64
-// CHECK:         %[[ALONE:.*]] = arith.cmpi eq, %[[N]],
+// CHECK:         %[[ALONE:.*]] = arith.cmpi eq, %[[N]], %[[ONE]]
 // CHECK:         %[[PIECES:.*]] = arith.muli %[[N]], %[[FIVE]]
 // CHECK:         scf.while (%[[I:.*]] = %[[OWN]])
 // CHECK:           %[[MORE:.*]] = arith.cmpi slt, %[[I]], %[[PIECES]]
 // CHECK:           scf.condition(%[[MORE]]) %[[I]]
 // CHECK:         } do {
-// CHECK:           %[[MY:.*]] = arith.cmpi slt, %[[I]],
-// CHECK:           %[[OWNER:.*]] = arith.select %[[MY]], %[[TID]], %{{.*}}
-// CHECK:           %[[INDEX:.*]] = arith.divui %{{.*}}, %[[N]]
-// CHECK:           %[[START:.*]] = arith.divui %{{.*}}, %[[N]]
-// CHECK:           %[[STOP:.*]] = arith.divui %{{.*}}, %[[N]]
+// CHECK:           %[[MY:.*]] = arith.cmpi slt, %[[I]], %[[ZERO]]
+// CHECK:           %[[P:.*]] = arith.select %[[MY]], %[[ZERO]], %[[I]]
+// CHECK:           %[[TURN:.*]] = arith.remui %[[P]], %[[N]]
+// CHECK:           %[[OWNER:.*]] = arith.select %[[MY]], %[[TID]], %[[TURN]]
+// CHECK:           %[[INDEX:.*]] = arith.divui %[[P]], %[[N]]
+// CHECK:           %[[FROM0:.*]] = arith.muli %[[OWNER]], %[[ALL]]
+// CHECK:           %[[START:.*]] = arith.divui %[[FROM0]], %[[N]]
+// CHECK:           %[[AFTER:.*]] = arith.addi %[[OWNER]], %[[ONE]]
+// CHECK:           %[[TO0:.*]] = arith.muli %[[AFTER]], %[[ALL]]
+// CHECK:           %[[STOP:.*]] = arith.divui %[[TO0]], %[[N]]
 // CHECK:           %[[LENGTH:.*]] = arith.subi %[[STOP]], %[[START]]
-// CHECK:           %[[ONE:.*]] = arith.addi %[[INDEX]],
-// CHECK:           %[[LEFT:.*]] = arith.shrui %[[LENGTH]], %[[ONE]]
+// CHECK:           %[[NEXT:.*]] = arith.addi %[[INDEX]], %[[ONE]]
+// CHECK:           %[[LEFT:.*]] = arith.shrui %[[LENGTH]], %[[NEXT]]
 // CHECK:           %[[FROM:.*]] = arith.subi %[[STOP]], %[[LEFT]]
-// CHECK:           %[[LAST:.*]] = arith.cmpi eq, %[[ONE]], %[[FIVE]]
-// CHECK:           %[[TWO:.*]] = arith.addi %[[INDEX]],
-// CHECK:           %[[REST:.*]] = arith.shrui %[[LENGTH]], %[[TWO]]
+// CHECK:           %[[LAST:.*]] = arith.cmpi eq, %[[NEXT]], %[[FIVE]]
+// CHECK:           %[[SECOND:.*]] = arith.addi %[[INDEX]], %[[TWO]]
+// CHECK:           %[[REST:.*]] = arith.shrui %[[LENGTH]], %[[SECOND]]
 // CHECK:           %[[NEXTFROM:.*]] = arith.subi %[[STOP]], %[[REST]]
 // CHECK:           %[[TO:.*]] = arith.select %[[LAST]], %[[STOP]], %[[NEXTFROM]]
 // CHECK:           %[[LO:.*]] = arith.select %[[MY]], %[[START]], %[[FROM]]

@@ -277,6 +277,7 @@ def check_errors(failures, folder):
     refused("a rule for a norm", ["*layernorm"], "--weights-for", "*layernorm=q8")
     refused("a rule for stored names", ["lm_head.weight"], "--weights-for", "lm_head.weight=q8")
     refused("a rule without a scheme", ["--weights-for", "lm_head"], "--weights-for", "lm_head")
+    refused("two rules in one", ["--weights-for", "','"], "--weights-for", "lm_head=q8,*=q6")
     refused("a rule with an unknown scheme", ["--weights-for", "q7"], "--weights-for",
             "lm_head=q7")
     refused("an open bracket", ["[ab"], "--weights-for", "[ab=q8")

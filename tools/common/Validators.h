@@ -18,12 +18,14 @@
 namespace sparkc {
 
 /// A finite number greater than 0; what is no number is left to the option's
-/// type.
+/// type, but for an empty text, which that would take for 0.
 /// (CLI::PositiveNumber would print the largest double in its message.)
 inline CLI::Validator positive() {
   auto check = [](std::string &text) -> std::string {
     char *end = nullptr;
     double value = std::strtod(text.c_str(), &end);
+    if (text.empty())
+      return "'' is not a number";
     if (end == text.c_str() || *end || (value > 0 && std::isfinite(value)))
       return "";
     return text + (value > 0 ? " is not finite" : " is not greater than 0");
@@ -43,14 +45,15 @@ inline CLI::Validator integer(long long least, long long most,
       return "";
     return "'" + text + "' is not an integer " + range;
   };
-  return CLI::Validator(check, "");
+  return CLI::Validator(check, range);
 }
 
+/// An integer, of which -1 means that there is no limit.
 inline CLI::Validator fromMinusOne() {
   return integer(-1, std::numeric_limits<long long>::max(), "from -1 on");
 }
 
-/// As many as a session may have.
+/// As many as a session may have: maxThreads of runtime/Session.h.
 inline CLI::Validator threadCount() {
   return integer(1, 4096, "from 1 to 4096");
 }

@@ -18,6 +18,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/Parallel.h"
 #include "llvm/Support/Path.h"
@@ -215,7 +216,10 @@ llvm::Error StagedModel::loadCode() {
   SmallString<128> path;
   llvm::sys::path::system_temp_directory(true, path);
   llvm::sys::path::append(path, "sparkc-calibrate-XXXXXX.so");
-  int file = mkstemps(const_cast<char *>(path.c_str()), strlen(".so"));
+  // Else dlopen would look for a name without a folder elsewhere.
+  llvm::sys::fs::make_absolute(path);
+  path.c_str(); // Ends it by a NUL.
+  int file = mkstemps(path.data(), strlen(".so"));
   if (file < 0)
     return llvm::createStringError("calibration: " + Twine(path) + ": " +
                                    strerror(errno));

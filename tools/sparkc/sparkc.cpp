@@ -92,7 +92,10 @@ static void declare(CLI::App &app, DriverOptions &options) {
                  "GLOB=SCHEME: another scheme for the weights whose name "
                  "matches (lm_head, layers.3.down_proj, '*.q_k_v_proj'); "
                  "repeatable, the last that matches wins")
-      ->check([](const std::string &text) {
+      ->check([](const std::string &text) -> std::string {
+        // The option of the pass holds all rules, with commas between.
+        if (text.find(',') != std::string::npos)
+          return "expected one NAME=SCHEME, without ',', found '" + text + "'";
         return llvm::toString(WeightPolicy().addRule(text));
       })
       ->allow_extra_args(false);

@@ -157,10 +157,8 @@ TEST(WeightScheme, Parses) {
             "group of '' in weight scheme 'q4:g'; expected 32, 64 or 128");
   for (const char *bad : {"q4:", "q4:asym"})
     EXPECT_EQ(parse(bad).rfind("unknown part ':", 0), 0u) << parse(bad);
-  EXPECT_EQ(parse("q4:g64:g32"),
-            "second ':g32' in weight scheme 'q4:g64:g32'");
-  EXPECT_EQ(parse("q4:sym:sym"),
-            "second ':sym' in weight scheme 'q4:sym:sym'");
+  EXPECT_EQ(parse("q4:g64:g32"), "second ':g32' in weight scheme 'q4:g64:g32'");
+  EXPECT_EQ(parse("q4:sym:sym"), "second ':sym' in weight scheme 'q4:sym:sym'");
 }
 
 // Every vector width gives the same bits, so every machine does.
