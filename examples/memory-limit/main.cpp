@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <string>
 #include <thread>
@@ -41,7 +42,8 @@ const char usage[] =
     "sorted by the mean of these two, and of each class are printed: the rate\n"
     "of the weights (median of the turns), its share of the best and of the\n"
     "median pass (median; tenth and ninetieth percentile), and the speed in\n"
-    "units of the first model's in the same round and class.\n"
+    "units of the first model's in the same round and class. The weights must\n"
+    "be many times larger than the caches, or steps read from those.\n"
     "\n"
     "  -w FILE  weights of all the models (beside each)\n"
     "  -t N     threads (one a processor)\n"
@@ -259,7 +261,7 @@ struct Turn {
   int level() const { return int(best / 10) * 10; }
 };
 
-void print(const std::vector<Stepper *> &models,
+void print(const std::deque<Stepper> &models,
            const std::map<int, std::vector<std::vector<Turn>>> &classes) {
   auto column = [](const std::vector<Turn> &turns, auto value) {
     std::vector<double> values;
@@ -278,9 +280,9 @@ void print(const std::vector<Stepper *> &models,
       auto ofMiddle =
           column(turns, [](const Turn &t) { return t.rate / t.middle; });
       std::printf(
-          "  %s: %zu turns, %.1f GB/s, %.3f of the best pass (%.3f to %.3f), "
+          "  %s: %zu turn%s, %.1f GB/s, %.3f of the best pass (%.3f to %.3f), "
           "%.3f of the median (%.3f to %.3f)",
-          models[m]->name.c_str(), turns.size(),
+          models[m].name.c_str(), turns.size(), turns.size() == 1 ? "" : "s",
           median(column(turns, [](const Turn &t) { return t.rate; })),
           median(ofBest), quantile(ofBest, 0.1), quantile(ofBest, 0.9),
           median(ofMiddle), quantile(ofMiddle, 0.1), quantile(ofMiddle, 0.9));
@@ -316,14 +318,14 @@ int main(int argc, char **argv) {
     return 1;
   }
 
-  std::vector<Stepper *> models; // for as long as the program runs
+  std::deque<Stepper> models;
   for (int i = optind; i < argc; ++i)
-    models.push_back(new Stepper(argv[i], weights, threads, steps));
-  for (Stepper *model : models)
-    model->turn();
+    models.emplace_back(argv[i], weights, threads, steps);
+  for (Stepper &model : models)
+    model.turn();
   for (size_t m = 1; m < models.size(); ++m)
-    std::printf("%s: %s the first\n", models[m]->name.c_str(),
-                models[m]->sameLogits(*models[0]) ? "the same bits as"
+    std::printf("%s: %s the first\n", models[m].name.c_str(),
+                models[m].sameLogits(models[0]) ? "the same bits as"
                                                   : "OTHER BITS than");
 
   const Memory memory(size_t(mib) << 20, threads);
@@ -334,7 +336,7 @@ int main(int argc, char **argv) {
     std::vector<Turn> turns(models.size());
     for (size_t i = 0; i < models.size(); ++i) {
       size_t m = (i + r) % models.size();
-      double rate = models[m]->turn();
+      double rate = models[m].turn();
       std::vector<double> after = memory.passes(passes);
       double first = quantile(before, 1), second = quantile(after, 1);
       turns[m].rate = rate;
