@@ -82,6 +82,9 @@ def names(failures, folder):
         failures.check(subprocess.run([BIN / "sparkc-run", out, "-p", "x", "--seed", seed],
                                       capture_output=True).stderr.count(b"--seed") == 1,
                        f"the seed {seed!r} is refused")
+    for size in ("", 0, -3, 1 << 64, "1.5"):
+        expect_error(failures, f"a context of {size!r}", "sparkc-run", out, "-p", "x",
+                     "--context", size, names=["--context", f"'{size}'", "from 1 on"])
     for number in ("-2", " -2", "-x", "", "2.5", "9223372036854775808"):
         expect_error(failures, f"{number!r} tokens", "sparkc-run", out, "-p", "x", "-n", number,
                      names=["--n-predict"])

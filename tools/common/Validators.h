@@ -53,6 +53,11 @@ inline CLI::Validator fromMinusOne() {
   return integer(-1, std::numeric_limits<long long>::max(), "from -1 on");
 }
 
+/// An integer from 1 on, for counts of tokens.
+inline CLI::Validator fromOne() {
+  return integer(1, std::numeric_limits<long long>::max(), "from 1 on");
+}
+
 /// As many as a session may have: maxThreads of runtime/Session.h.
 inline CLI::Validator threadCount() {
   return integer(1, 4096, "from 1 to 4096");
