@@ -22,6 +22,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <string>
 #include <thread>
@@ -151,7 +152,7 @@ public:
     // When each thread began and ended each pass: a pass lasts from the first
     // beginning to the last end, however late a thread gets its processor.
     using Times = std::vector<Clock::time_point>;
-    const size_t count = each * 3;
+    const size_t kinds = std::size(readers.kinds), count = each * kinds;
     std::vector<Times> begins(count, Times(threads)), ends = begins;
     std::atomic<size_t> arrived{0};
     auto work = [&](uint32_t thread) {
@@ -160,7 +161,8 @@ public:
         while (arrived.load() < threads * (pass + 1))
           std::this_thread::yield();
         begins[pass][thread] = Clock::now();
-        sink ^= readers.kinds[pass % 3](start + part * lineBytes * thread, part);
+        sink ^= readers.kinds[pass % kinds](start + part * lineBytes * thread,
+                                            part);
         ends[pass][thread] = Clock::now();
       }
     };
@@ -208,8 +210,7 @@ public:
     if (sparkc_session_create(model, &options, &session, &why) != SPARKC_OK)
       fail(why.message);
     bytes = double(info.bytes_per_step);
-    vocab = info.vocab;
-    logits.resize(vocab);
+    logits.resize(info.vocab);
   }
   Stepper(const Stepper &) = delete;
   ~Stepper() {
@@ -238,7 +239,7 @@ public:
 
 private:
   void step(uint32_t i) {
-    check(sparkc_decode(session, int32_t(i % vocab), logits.data()));
+    check(sparkc_decode(session, int32_t(i % logits.size()), logits.data()));
   }
   void check(sparkc_status status) {
     if (status != SPARKC_OK)
@@ -249,7 +250,6 @@ private:
   sparkc_model *model = nullptr;
   sparkc_session *session = nullptr;
   double bytes = 0;
-  uint32_t vocab = 0;
   std::vector<float> logits;
 };
 
@@ -326,7 +326,7 @@ int main(int argc, char **argv) {
   for (size_t m = 1; m < models.size(); ++m)
     std::printf("%s: %s the first\n", models[m].name.c_str(),
                 models[m].sameLogits(models[0]) ? "the same bits as"
-                                                  : "OTHER BITS than");
+                                                : "OTHER BITS than");
 
   const Memory memory(size_t(mib) << 20, threads);
   std::map<int, std::vector<std::vector<Turn>>> classes;

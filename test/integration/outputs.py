@@ -83,8 +83,12 @@ def names(failures, folder):
                                       capture_output=True).stderr.count(b"--seed") == 1,
                        f"the seed {seed!r} is refused")
     for size in ("", 0, -3, 1 << 64, "1.5"):
-        expect_error(failures, f"a context of {size!r}", "sparkc-run", out, "-p", "x",
-                     "--context", size, names=["--context", f"'{size}'", "from 1 on"])
+        for option, command in (
+            ("--context", ["sparkc-run", out, "-p", "x"]),
+            ("--prefill-chunk", ["sparkc-run", out, "--tokens", out, "--logits", folder / "l"]),
+            ("--context", ["sparkc", model, "-o", folder / "none.so"])):
+            expect_error(failures, f"{command[0]} {option} {size!r}", *command, option, size,
+                         names=[option, f"'{size}'", "from 1 on"])
     for number in ("-2", " -2", "-x", "", "2.5", "9223372036854775808"):
         expect_error(failures, f"{number!r} tokens", "sparkc-run", out, "-p", "x", "-n", number,
                      names=["--n-predict"])

@@ -48,14 +48,10 @@ inline CLI::Validator integer(long long least, long long most,
   return CLI::Validator(check, range);
 }
 
-/// An integer, of which -1 means that there is no limit.
-inline CLI::Validator fromMinusOne() {
-  return integer(-1, std::numeric_limits<long long>::max(), "from -1 on");
-}
-
-/// An integer from 1 on, for counts of tokens.
-inline CLI::Validator fromOne() {
-  return integer(1, std::numeric_limits<long long>::max(), "from 1 on");
+/// An integer of `least` or more, as large as its 64 bits hold.
+inline CLI::Validator integerFrom(long long least) {
+  return integer(least, std::numeric_limits<long long>::max(),
+                 "from " + std::to_string(least) + " on");
 }
 
 /// As many as a session may have: maxThreads of runtime/Session.h.

@@ -33,7 +33,7 @@ void sparkc::run::addGenerateOptions(CLI::App &app, GenerateOptions &o) {
   app.add_option("-n,--n-predict", o.tokens,
                  "Write at most N tokens; -1 (the default in a chat): until "
                  "the text ends or the context is full")
-      ->check(sparkc::fromMinusOne())
+      ->check(sparkc::integerFrom(-1))
       ->type_name("N")
       ->capture_default_str()
       ->group(group);

@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
                  "Most tokens the session holds; by default what the model "
                  "was compiled for")
       ->type_name("N")
-      ->check(sparkc::fromOne());
+      ->check(sparkc::integerFrom(1));
   auto *tokens = app.add_option("--tokens", options.tokens,
                                 "Token ids, separated by white space")
                      ->type_name("FILE")
@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
       app.add_option("--prefill-chunk", options.prefillChunk,
                      "Tokens computed a call; changes no bit of the result")
           ->type_name("N")
-          ->check(sparkc::fromOne())
+          ->check(sparkc::integerFrom(1))
           ->needs(tokens)
           ->group("Logits of given tokens");
   app.add_flag("--decode", options.decode, "Token by token, without prefill")

@@ -173,7 +173,7 @@ static void declare(CLI::App &app, DriverOptions &options) {
   app.add_option("--context", options.context,
                  "Default context of a session, in positions (default: the "
                  "smaller of the model's and 4096)")
-      ->check(sparkc::fromOne());
+      ->check(sparkc::integerFrom(1));
   app.add_option("--prefill-block", options.prefillBlock,
                  "Most tokens that a prefill reads at once (default: 256); 1: "
                  "no entry for blocks, prompts are read token by token")
