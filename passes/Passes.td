@@ -491,13 +491,13 @@ def StepSelectMicrokernel
 
     ```mlir
     step.tiles %q at 512 layout "tile16_q4" cols 128 group 64 units 2
-      kernel "dot_q4_avxvnni" ahead 4096 { ... } : !step.qvec<128, 64>
+      kernel "dot_q4_avxvnni" ahead 3072 { ... } : !step.qvec<128, 64>
     ```
   }];
   let options = [
     Option<"isa", "isa", "std::string", /*default=*/"\"avx2\"",
            "avx2, avxvnni, avx512, avx512vnni or amx">,
-    Option<"ahead", "ahead", "int64_t", /*default=*/"4096",
+    Option<"ahead", "ahead", "int64_t", /*default=*/"3072",
            "Bytes ahead at which a step's kernels prefetch weights; 0: not">,
     Option<"once", "once", "bool", /*default=*/"false",
            "Prefetch them past the L2 cache">,

@@ -48,7 +48,7 @@ struct CodegenPipelineOptions
   Option<int64_t> ahead{
       *this, "ahead",
       llvm::cl::desc("Bytes ahead at which weights are prefetched; 0: not"),
-      llvm::cl::init(4096)};
+      llvm::cl::init(3072)};
   Option<bool> once{*this, "once",
                     llvm::cl::desc("Prefetch them past the L2 cache"),
                     llvm::cl::init(false)};

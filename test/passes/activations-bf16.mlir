@@ -49,11 +49,11 @@
 // Two quads: 4 tokens of 6656 halves, and 104 sums for each.
 // SLOTS: step.slot @block.activations size <109824>
 
-// KERNELS: layout "tile16_q4" {{.*}} kernel "dot_q4_a16_[[ISA]]" ahead 4096 {
+// KERNELS: layout "tile16_q4" {{.*}} kernel "dot_q4_a16_[[ISA]]" ahead 3072 {
 // KERNELS: layout "tile16_f32" {{.*}} kernel "dot_f32" {
-// KERNELS: layout "tile16_q5" {{.*}} kernel "dot_q5_a16_[[ISA]]" ahead 4096 {
-// KERNELS: layout "tile16_q8" {{.*}} kernel "dot_q8_a16_[[ISA]]" ahead 4096 {
+// KERNELS: layout "tile16_q5" {{.*}} kernel "dot_q5_a16_[[ISA]]" ahead 3072 {
+// KERNELS: layout "tile16_q8" {{.*}} kernel "dot_q8_a16_[[ISA]]" ahead 3072 {
 // KERNELS: layout "tile16_q4" {{.*}} kernel "gemm_q4_a16_[[ISA]]" {
 // KERNELS: layout "tile16_q5" {{.*}} kernel "gemm_q5_a16_[[ISA]]" {
 // KERNELS: layout "tile16_q8" {{.*}} kernel "gemm_q8_a16_[[ISA]]" {
-// KERNELS: layout "tile16_q6" {{.*}} kernel "dot_q6_a16_[[ISA]]" ahead 4096 {
+// KERNELS: layout "tile16_q6" {{.*}} kernel "dot_q6_a16_[[ISA]]" ahead 3072 {

@@ -13,12 +13,12 @@
 // RUN: not sparkc-opt %t.mlir --step-select-microkernel=isa=sse2 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // UNKNOWN: error: unknown isa 'sse2'
 
-// CHECK: step.tiles {{.*}} layout "tile16_q4" {{.*}} paired kernel "dot_q4_[[ISA]]" ahead 4096 {
+// CHECK: step.tiles {{.*}} layout "tile16_q4" {{.*}} paired kernel "dot_q4_[[ISA]]" ahead 3072 {
 // CHECK: step.tiles {{.*}} layout "tile16_f32" {{.*}} kernel "dot_f32" {
-// CHECK: step.tiles {{.*}} layout "tile16_q5" {{.*}} kernel "dot_q5_[[ISA]]" ahead 4096 {
-// CHECK: step.tiles {{.*}} layout "tile16_q4" {{.*}} paired kernel "dot_q4_[[ISA]]" ahead 4096 {
-// CHECK: step.tiles {{.*}} layout "tile16_q8" {{.*}} kernel "dot_q8_[[ISA]]" ahead 4096 {
-// CHECK: step.tiles {{.*}} layout "tile16_q6" {{.*}} kernel "dot_q6_[[ISA]]" ahead 4096 {
+// CHECK: step.tiles {{.*}} layout "tile16_q5" {{.*}} kernel "dot_q5_[[ISA]]" ahead 3072 {
+// CHECK: step.tiles {{.*}} layout "tile16_q4" {{.*}} paired kernel "dot_q4_[[ISA]]" ahead 3072 {
+// CHECK: step.tiles {{.*}} layout "tile16_q8" {{.*}} kernel "dot_q8_[[ISA]]" ahead 3072 {
+// CHECK: step.tiles {{.*}} layout "tile16_q6" {{.*}} kernel "dot_q6_[[ISA]]" ahead 3072 {
 // CHECK-NOT: step.tiles
 
 // The kernels become code in which nothing dynamic is left, on each of them.

@@ -14,11 +14,11 @@
 // NEAR: kernel "dot_f32" {
 // NEAR: kernel "dot_q4_avx2" ahead 512 {
 // RUN: sparkc-opt %s --step-select-microkernel=once | FileCheck %s --check-prefix=ONCE
-// ONCE: kernel "dot_q4_avx2" ahead 4096 once {
+// ONCE: kernel "dot_q4_avx2" ahead 3072 once {
 // RUN: sparkc-opt %s --step-select-microkernel="once serial" | sparkc-opt | FileCheck %s --check-prefix=SERIAL
 // RUN: sparkc-opt %s --step-select-microkernel=serial --step-select-microkernel | FileCheck %s -DISA=avx2
 // SERIAL: kernel "dot_f32" {
-// SERIAL: kernel "dot_q4_avx2" ahead 4096 once serial {
+// SERIAL: kernel "dot_q4_avx2" ahead 3072 once serial {
 // NOWHERE-NOT: ahead
 // Names and distances alone change.
 // RUN: sparkc-opt %s | sed 's/ kernel "[a-z0-9_]*"//; s/ ahead [0-9]*//' > %t.before.mlir
@@ -33,10 +33,10 @@
 
 // CHECK: layout "tile16_f32" cols 128 group 0 units 1 kernel "dot_f32" {
 // CHECK: layout "tile16_bf16" cols 128 group 0 units 1 kernel "dot_bf16" {
-// CHECK: layout "tile16_q4" cols 128 group 64 units 1 kernel "dot_q4_[[ISA]]" ahead 4096 {
-// CHECK: layout "tile16_q5" cols 128 group 64 units 1 kernel "dot_q5_[[ISA]]" ahead 4096 {
-// CHECK: layout "tile16_q6" cols 128 group 64 units 1 kernel "dot_q6_[[ISA]]" ahead 4096 {
-// CHECK: layout "tile16_q8" cols 128 group 64 units 1 paired kernel "dot_q8_[[ISA]]" ahead 4096 {
+// CHECK: layout "tile16_q4" cols 128 group 64 units 1 kernel "dot_q4_[[ISA]]" ahead 3072 {
+// CHECK: layout "tile16_q5" cols 128 group 64 units 1 kernel "dot_q5_[[ISA]]" ahead 3072 {
+// CHECK: layout "tile16_q6" cols 128 group 64 units 1 kernel "dot_q6_[[ISA]]" ahead 3072 {
+// CHECK: layout "tile16_q8" cols 128 group 64 units 1 paired kernel "dot_q8_[[ISA]]" ahead 3072 {
 step.func @f {
 ^bb0(%x: !step.vec<128>):
   step.phase "p" linear {
