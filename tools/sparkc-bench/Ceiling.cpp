@@ -55,8 +55,8 @@ std::string ReadPattern::name() const {
 const std::vector<ReadPattern> &sparkc::bench::readPatterns() {
   static const std::vector<ReadPattern> patterns = {
       {1, 0, 0},    {1, 2048, 0}, {1, 4096, 0}, {1, 8192, 0}, {2, 0, 0},
-      {2, 2048, 0}, {2, 4096, 0}, {4, 0, 0},    {4, 2048, 0}, {4, 4096, 0},
-      {8, 0, 0},    {8, 2048, 0}, {1, 0, 16384}};
+      {2, 2048, 0}, {2, 4096, 0}, {4, 0, 0},    {4, 1024, 0}, {4, 2048, 0},
+      {4, 4096, 0}, {8, 0, 0},    {8, 2048, 0}, {1, 0, 16384}};
   return patterns;
 }
 
