@@ -24,6 +24,8 @@ static constexpr int64_t kMacroTiles = 6;
 static constexpr int64_t kMacroTokens = 128;
 /// Bytes of a token's accumulators.
 static constexpr int64_t kScratchRow = kMacroTiles * 64;
+// A call writes accumulators of all the tiles it can have.
+static_assert(kMacroTiles % kBlockTiles == 0 && kMacroTiles % kAmxTiles == 0);
 
 static int64_t tilesOfUnit(step::TilesOp tiles) {
   return tiles.getPaired() ? 2 : 1;

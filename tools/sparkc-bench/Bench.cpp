@@ -115,7 +115,7 @@ bool Bench::chooseMemory(Report &report) {
   int32_t token = 0;
   if (failed(sparkc_spmd_begin(session.get(), &token, 1, 0, nullptr, 1, &job)))
     return false;
-  const uint8_t *weights = job.ctx->weights;
+  weights = job.ctx->weights;
   sparkc_spmd_end(session.get(), &job);
 
   const size_t cache = largestCacheBytes();
@@ -139,8 +139,6 @@ bool Bench::chooseMemory(Report &report) {
           "the weights fit the caches: shares of the read ceiling say little");
   }
   readCeiling(memory, memoryBytes, threads, 1); // maps and reads every page
-  if (memory == weights)
-    report.weightsInHugePages = hugePageShare(weights);
   ReadRate rate = readCeiling(memory, memoryBytes, threads);
   report.ceilingPattern = rate.pattern;
   ReadBuffer anonymous;
@@ -399,6 +397,7 @@ bool Bench::run(Report &report) {
   progress("measuring the read ceiling");
   if (!chooseMemory(report) || !warmUp())
     return false;
+  report.weightsInHugePages = hugePageShare(weights);
   if (options.readPasses && !comparePasses(report))
     return false;
   if (options.generate && !options.readPasses) {

@@ -107,7 +107,8 @@ struct Report {
   bool synthetic = false;
   std::string ceilingMemory;  ///< what the ceiling is measured over
   ReadPattern ceilingPattern; ///< the best at the start
-  /// Of the weights, in 2 MiB pages; what the system does not tell: none.
+  /// Of the weights that steps have read, in 2 MiB pages; what the system does
+  /// not tell: none.
   std::optional<double> weightsInHugePages;
   double hugePageCeiling = 0; ///< over 2 MiB anonymous pages, at the start
   const char *peakInstruction = nullptr;
@@ -173,7 +174,8 @@ private:
   std::vector<float> logits;
   std::vector<int32_t> promptTokens;
   ReadBuffer own; ///< empty if the weights serve
-  const uint8_t *memory = nullptr;
+  const uint8_t *weights = nullptr;
+  const uint8_t *memory = nullptr; ///< that the ceiling is measured over
   size_t memoryBytes = 0;
   std::vector<sparkc_profile_event> room;
   size_t capacity = 0;

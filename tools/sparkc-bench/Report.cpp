@@ -290,20 +290,20 @@ std::string sparkc::bench::reportMarkdown(const Report &report) {
   std::string out =
       std::string("model    ") + info.object_path + ": " + info.scheme +
       text(", %u layers (%u full), hidden %u, vocabulary %u, %.1f MB of "
-           "weights a step%s\n",
+           "weights a step%s",
            info.layers, info.full_layers, info.hidden, info.vocab,
            info.bytes_per_step / 1e6,
            report.synthetic ? ", synthetic weights" : "");
+  if (report.weightsInHugePages)
+    out += text(" (%.0f %% in 2 MiB pages)", 100 * *report.weightsInHugePages);
   out +=
-      "machine  " + report.cpu +
+      "\nmachine  " + report.cpu +
       text(", %u thread%s, ", report.threads, report.threads > 1 ? "s" : "") +
       info.isa + " (" + info.isa_reason + ")";
   if (report.busy)
     out +=
         text(", processors %.1f %% busy before the start", 100 * *report.busy);
   out += "\nceiling  reading " + report.ceilingMemory;
-  if (report.weightsInHugePages)
-    out += text(" (%.0f %% in 2 MiB pages)", 100 * *report.weightsInHugePages);
   out += ", best of " +
          std::to_string(readPatterns().size()) + " patterns, at the start " +
          report.ceilingPattern.name();
