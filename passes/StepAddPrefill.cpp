@@ -152,7 +152,7 @@ void Prefill::addPrologue(step::PhaseOp phase, OpBuilder &at, bool tokens) {
     if (!blocks.empty())
       name += "." + std::to_string(blocks.size());
     FlatSymbolRefAttr to =
-        slot(name, ceilDiv(block, kQuad) * QuadLayout(size, group, bf16).bytes);
+        slot(name, ceilDiv(block, kQuad) * blockQuadBytes(size, group, bf16));
     step::PutOp::create(at, phase.getLoc(), map.lookup(activation), to);
     blocks.push_back({activation, to});
   }

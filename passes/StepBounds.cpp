@@ -332,7 +332,7 @@ LogicalResult BoundsChecker::checkWhole(Operation *op, StringRef name,
                            << named(slot) << ", which has " << room;
 }
 
-/// A block of activations of this type, of tokens four by four.
+/// A block of activations of this type.
 LogicalResult BoundsChecker::checkActivations(Operation *op, StringRef slot,
                                               Type type) {
   if (!config)
@@ -341,9 +341,10 @@ LogicalResult BoundsChecker::checkActivations(Operation *op, StringRef slot,
     return op->emitOpError() << "needs all tokens of a block in one, but '@"
                              << slot << "' has a row for each";
   auto [size, group] = step::activationShape(type);
-  QuadLayout quad(size, group, step::isBF16Activation(type));
-  int64_t quads = (int64_t(config.getPrefillBlock()) + kQuad - 1) / kQuad;
-  return checkWhole(op, slot, times(quads, quad.bytes));
+  int64_t quads = ceilDiv(int64_t(config.getPrefillBlock()), kQuad);
+  return checkWhole(
+      op, slot,
+      times(quads, blockQuadBytes(size, group, step::isBF16Activation(type))));
 }
 
 /// A whole number of chunks is what sessions remember.

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/microkernels/AmxGemm.h"
+#include "codegen/microkernels/Kernels.h"
 #include "codegen/weights/PackedLayout.h"
 #include "passes/StepLowering.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -24,8 +24,6 @@ static constexpr int64_t kMacroTiles = 6;
 static constexpr int64_t kMacroTokens = 128;
 /// Bytes of a token's accumulators.
 static constexpr int64_t kScratchRow = kMacroTiles * 64;
-// A call writes accumulators of all the tiles it can have.
-static_assert(kMacroTiles % kBlockTiles == 0 && kMacroTiles % kAmxTiles == 0);
 
 static int64_t tilesOfUnit(step::TilesOp tiles) {
   return tiles.getPaired() ? 2 : 1;
@@ -60,23 +58,43 @@ LLVM::LLVMFuncOp StepLowering::blockFunction(step::TilesOp tiles,
   return function;
 }
 
-/// Six tiles by the tokens from `firstToken` on.
-LogicalResult StepLowering::lowerMacro(Emitter &e, step::TilesOp tiles,
-                                       Value macro, Value firstToken) {
+/// The kernel of a run, or null and an error.
+static const BlockKernel *kernelOf(step::TilesOp tiles) {
   const BlockKernel *kernel = findBlockKernel(*tiles.getKernel());
   Type type = tiles.getActivation().getType();
+  if (!kernel || kernel->layout != tiles.getLayout() ||
+      kernel->pairs != step::isBF16Activation(type)) {
+    tiles.emitOpError() << "kernel '" << *tiles.getKernel()
+                        << "' does not read layout '" << tiles.getLayout()
+                        << "' with activations " << type;
+    return nullptr;
+  }
+  auto view = tiles.getActivation().getDefiningOp<step::BlockViewOp>();
+  if (!view || view.getByToken() != kernel->byToken) {
+    tiles.emitOpError() << "kernel '" << *tiles.getKernel()
+                        << "' reads activations "
+                        << (kernel->byToken ? "token by token" : "in quads")
+                        << ", and these are not";
+    return nullptr;
+  }
+  return kernel;
+}
+
+/// A macro's tiles by the tokens from `firstToken` on.
+LogicalResult StepLowering::lowerMacro(Emitter &e, step::TilesOp tiles,
+                                       const BlockKernel &kernel, Value macro,
+                                       Value firstToken) {
+  Type type = tiles.getActivation().getType();
   bool bf16 = step::isBF16Activation(type);
-  if (!kernel || kernel->layout != tiles.getLayout() || kernel->pairs != bf16)
-    return tiles.emitOpError()
-           << "kernel '" << *tiles.getKernel() << "' does not read layout '"
-           << tiles.getLayout() << "' with activations " << type;
   auto [size, xGroup] = step::activationShape(type);
+  // A call writes accumulators of all the tiles it can have.
+  assert(kMacroTiles % kernel.tiles == 0);
   int64_t perUnit = tilesOfUnit(tiles), units = tiles.getUnits();
   int64_t tileBytes =
       PackedMatrix::plain(*layoutFromName(tiles.getLayout()), kTileRows,
                           tiles.getCols(), tiles.getGroup())
           .tileBytes();
-  LLVM::LLVMFuncOp function = blockFunction(tiles, *kernel);
+  LLVM::LLVMFuncOp function = blockFunction(tiles, kernel);
   Value scratch = e.stack(kMacroTokens * kScratchRow);
   Value firstUnit = e.mulC(macro, kMacroTiles / perUnit);
   Value unitCount =
@@ -86,12 +104,13 @@ LogicalResult StepLowering::lowerMacro(Emitter &e, step::TilesOp tiles,
   Value quads = e.divC(e.addC(tokens, kQuad - 1), kQuad);
   Value first = e.at(e.at(e.weights, int64_t(tiles.getOffset())),
                      e.mulC(firstUnit, perUnit * tileBytes));
-  Value x =
-      e.at(map.lookup(tiles.getActivation()),
-           e.mulC(e.divC(firstToken, kQuad),
-                  QuadLayout(size, xGroup, bf16).bytes));
-  e.loop(e.c(0), tileCount, tilesOfCall(*kernel), [&](Value tile) {
-    Value count = e.umin(e.sub(tileCount, tile), e.c(tilesOfCall(*kernel)));
+  int64_t quadBytes = kernel.byToken
+                          ? kQuad * QVecLayout(size, xGroup).bytes
+                          : QuadLayout(size, xGroup, bf16).bytes;
+  Value x = e.at(map.lookup(tiles.getActivation()),
+                 e.mulC(e.divC(firstToken, kQuad), quadBytes));
+  e.loop(e.c(0), tileCount, kernel.tiles, [&](Value tile) {
+    Value count = e.umin(e.sub(tileCount, tile), e.c(kernel.tiles));
     LLVM::CallOp::create(b, e.loc, function,
                          ValueRange{e.ctx, e.tid, e.n,
                                     e.at(first, e.mulC(tile, tileBytes)), count,
@@ -123,9 +142,15 @@ LogicalResult StepLowering::lowerMacro(Emitter &e, step::TilesOp tiles,
 
 LogicalResult StepLowering::lowerBlocks(Emitter &e,
                                         ArrayRef<step::TilesOp> tiles) {
+  SmallVector<std::pair<step::TilesOp, const BlockKernel *>> runs;
   int64_t macros = 0;
-  for (step::TilesOp run : tiles)
+  for (step::TilesOp run : tiles) {
+    const BlockKernel *kernel = kernelOf(run);
+    if (!kernel)
+      return failure();
+    runs.push_back({run, kernel});
     macros += macrosOf(run);
+  }
   Value spans = e.divC(e.addC(e.tokenCount(), kMacroTokens - 1), kMacroTokens);
   Value total = e.mulC(spans, macros);
   bool ok = true;
@@ -140,15 +165,15 @@ LogicalResult StepLowering::lowerBlocks(Emitter &e,
         Value span = e.sub(args[0], e.mul(macro, spans));
         Value firstToken = e.mulC(span, kMacroTokens);
         int64_t done = 0;
-        for (step::TilesOp run : tiles) {
+        for (auto [run, kernel] : runs) {
           e.loc = run.getLoc();
           int64_t end = done + macrosOf(run);
           Value mine = arith::AndIOp::create(
               b, e.loc, e.cmp(arith::CmpIPredicate::uge, macro, e.c(done)),
               e.cmp(arith::CmpIPredicate::ult, macro, e.c(end)));
           e.ifThen(mine, [&] {
-            ok &=
-                succeeded(lowerMacro(e, run, e.addC(macro, -done), firstToken));
+            ok &= succeeded(lowerMacro(e, run, *kernel, e.addC(macro, -done),
+                                       firstToken));
           });
           done = end;
         }

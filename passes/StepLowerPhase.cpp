@@ -203,7 +203,7 @@ LogicalResult StepLowering::lowerPhaseOp(Emitter &e, Operation &op) {
         Type type = put.getInput().getType();
         auto [size, group] = step::activationShape(type);
         emitPut(e, in(put.getInput()), size, group,
-                step::isBF16Activation(type),
+                step::isBF16Activation(type), put.getByToken(),
                 slotAddress(e, put.getSlot()));
         return success();
       })

@@ -76,6 +76,7 @@ private:
   llvm::LogicalResult lowerBlocks(Emitter &e,
                                   llvm::ArrayRef<step::TilesOp> tiles);
   llvm::LogicalResult lowerMacro(Emitter &e, step::TilesOp tiles,
+                                 const BlockKernel &kernel,
                                  mlir::Value macro, mlir::Value firstToken);
   mlir::LLVM::LLVMFuncOp blockFunction(step::TilesOp tiles,
                                        const BlockKernel &kernel);

@@ -8,6 +8,7 @@
 #include "codegen/microkernels/Kernels.h"
 #include "passes/Passes.h"
 #include "sparkc_abi.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace sparkc;
@@ -50,6 +51,48 @@ struct StepSelectMicrokernel
     return kernel ? kernel->name : "";
   }
 
+  /// What `step.put` leaves in a slot, until the next does.
+  struct Block {
+    step::PutOp put;
+    SmallVector<step::BlockViewOp> views;
+  };
+
+  /// A block lies token by token where all that read it want that; else those
+  /// that do get kernels that do not.
+  void settle(Block &block) {
+    SmallVector<step::TilesOp> some;
+    size_t readers = 0;
+    for (step::BlockViewOp view : block.views)
+      for (Operation *user : view->getUsers())
+        if (auto tiles = dyn_cast<step::TilesOp>(user); tiles && ++readers)
+          if (findBlockKernel(*tiles.getKernel())->byToken)
+            some.push_back(tiles);
+    if (block.put && readers && some.size() == readers) {
+      block.put.setByToken(true);
+      for (step::BlockViewOp view : block.views)
+        view.setByToken(true);
+      return;
+    }
+    for (step::TilesOp tiles : some)
+      tiles.setKernel(select(tiles, SPARKC_ISA_AVX512VNNI, /*onHost=*/false));
+  }
+
+  void orderBlocks(step::FuncOp function) {
+    llvm::MapVector<StringRef, Block> latest;
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (auto put = dyn_cast<step::PutOp>(op)) {
+        put.setByToken(false);
+        settle(latest[put.getSlot()]);
+        latest[put.getSlot()] = {put, {}};
+      } else if (auto view = dyn_cast<step::BlockViewOp>(op)) {
+        view.setByToken(false);
+        latest[view.getSlot()].views.push_back(view);
+      }
+    });
+    for (auto &[slot, block] : latest)
+      settle(block);
+  }
+
   void runOnOperation() override {
     std::optional<unsigned> level = isaFromName(isa);
     if (!level) {
@@ -84,7 +127,8 @@ struct StepSelectMicrokernel
       return WalkResult::advance();
     });
     if (result.wasInterrupted())
-      signalPassFailure();
+      return signalPassFailure();
+    getOperation().walk([&](step::FuncOp function) { orderBlocks(function); });
   }
 };
 } // namespace

@@ -17,20 +17,22 @@
 // bytes; codes of eight bits are unsigned, and zero * sum x comes off
 // afterwards.
 //
-// Columns go in chunks. A chunk of the row tiles is unpacked once to a panel;
-// all tokens pass over it, 32 at a time, whose columns of the chunk are first
-// laid out token by token (blocks have four tokens side by side, word by word,
-// with 128 added, which is taken off again).
-// Two tiles of A by two of B make four sums: all eight tile registers.
+// Columns go in chunks, row tiles in pairs. A chunk of a pair is unpacked once to
+// a panel that stays in the L1 cache; all tokens pass over it, 32 at a time. Two
+// tiles of A by two of B make four sums: all eight tile registers. Of a few
+// groups first all products are made, then f is changed by each in turn while it
+// stays in registers: side by side they took longer.
 //
-// Tiles are only ever loaded from this function's own stack frame, in full; where
-// there are fewer than 32 tokens or an odd number of row tiles, what has no use
-// is computed of whatever lies there, and dropped. LLVM configures the tiles
-// where the function begins and releases them where it ends.
+// Tiles are only ever loaded in full: of A from the block, which lies token by
+// token, or where fewer than 32 tokens are left from a copy of their columns in
+// this function's stack frame; of B from the panel. What there has no use is
+// computed of whatever lies there, and dropped; so is the second tile where
+// there is an odd number of them. LLVM configures the tiles where the function
+// begins and releases them where it ends.
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/microkernels/AmxGemm.h"
+#include "codegen/microkernels/Kernels.h"
 #include "codegen/microkernels/QuantizedTile.h"
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -38,15 +40,23 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "sparkc_abi.h"
 
+#include <deque>
+
 using namespace mlir;
 using namespace sparkc;
 
+/// Row tiles of a call.
+static constexpr int64_t kTiles = 6;
 /// Tokens of a round: two tiles of A.
 static constexpr int64_t kTokens = 32;
 /// Columns of a chunk, where a batch of groups has no more.
 static constexpr int64_t kChunk = 256;
 /// Rows of a tile register, bytes of a row.
 static constexpr int64_t kRows = 16, kRowBytes = 64;
+/// Bytes of the sums of an activation group.
+static constexpr int64_t kSumBytes = kTokens * 128;
+/// Sums under way at most.
+static constexpr size_t kUnderWay = 4;
 
 namespace {
 
@@ -54,10 +64,12 @@ class AmxGemm : QuantizedTile {
 public:
   AmxGemm(Emitter &e, const BlockOperands &in, Layout layout)
       : QuantizedTile(e, layout, in.cols, in.group, Dot4::VNNI512), in(in),
-        quad(in.cols, in.xGroup), parts(in.group / in.xGroup),
+        qvec(in.cols, in.xGroup), parts(in.group / in.xGroup),
         xGroups(std::max(kChunk / in.group, matrix.batchGroups()) * parts),
-        isFolded(bits < 8), converter(e.b.getContext()) {
+        sumGroups(std::min<int64_t>(xGroups, 4)), isFolded(bits < 8),
+        converter(e.b.getContext()) {
     assert(in.xGroup >= 32 && "arranged by 32 columns");
+    assert(xGroups % sumGroups == 0 && "groups that nobody has room for");
   }
   void emit();
 
@@ -67,29 +79,33 @@ private:
   int64_t lineBytes() const { return 16 * in.xGroup; }
   int64_t groupBytes() const { return lineBytes() + (isFolded ? 64 : 128); }
   int64_t tileBytes() const { return xGroups * groupBytes(); }
-  // The round's activations: for each activation group, rows of tokens.
-  int64_t tokenBytes() const { return kTokens * in.xGroup; }
+  // Columns of a chunk.
+  int64_t chunkBytes() const { return xGroups * in.xGroup; }
+  /// Codes of a round's tokens: of the chunk's first group, and bytes a token.
+  struct Rows {
+    Value at, stride;
+  };
 
-  Value pairs() { return e.divC(e.addC(in.count, 1), 2); }
   void clear();
-  void unpack(Value firstGroup, Value groups);
-  void arrange(Value x, Value quads, Value xGroup, Value count);
-  void multiply(Value pair, Value x, Value f, Value quads, Value xGroup,
+  void unpack(Value firstTile, Value firstGroup, Value groups);
+  void copy(Value x, Value quads, Value xGroup);
+  void multiply(Rows codes, Value x, Value f, Value quads, Value xGroup,
                 Value count, int64_t tokenTiles);
-  void products(Value g, Value pair, int64_t tokenTiles);
-  void rescale(Value g, Value pair, Value x, Value f, Value quads,
+  void products(Value g, Rows codes, int64_t tokenTiles);
+  void rescale(Value g, Value count, Value x, Value f, Value quads,
                Value xGroup);
 
   /// rows x cols elements at `address`, as the amx dialect names memory.
   Value memory(Value address, int64_t rows, int64_t cols, Type element,
-               int64_t stride);
-  Value load(Value address, int64_t rows, int64_t cols, int64_t stride);
+               Value stride);
+  Value load(Value address, int64_t rows, int64_t cols, Value stride);
   Value index0() { return arith::ConstantIndexOp::create(e.b, e.loc, 0); }
 
   const BlockOperands &in;
-  QuadLayout quad;
-  /// Activation groups of a group of weights; of a chunk.
-  int64_t parts, xGroups;
+  QVecLayout qvec;
+  /// Activation groups of a group of weights; of a chunk; those whose sums are
+  /// there at a time.
+  int64_t parts, xGroups, sumGroups;
   bool isFolded;
   LLVMTypeConverter converter;
   Value panel, tokens, sums;
@@ -102,57 +118,84 @@ private:
 //===----------------------------------------------------------------------===//
 
 Value AmxGemm::memory(Value address, int64_t rows, int64_t cols, Type element,
-                      int64_t stride) {
-  auto layout =
-      StridedLayoutAttr::get(e.b.getContext(), 0, {stride, int64_t(1)});
+                      Value stride) {
+  auto layout = StridedLayoutAttr::get(e.b.getContext(), 0,
+                                       {ShapedType::kDynamic, int64_t(1)});
   auto type = MemRefType::get({rows, cols}, element, layout);
-  Value descriptor = MemRefDescriptor::fromStaticShape(e.b, e.loc, converter,
-                                                       type, address);
+  auto descriptor = MemRefDescriptor::poison(
+      e.b, e.loc, converter.convertType(type));
+  descriptor.setAllocatedPtr(e.b, e.loc, address);
+  descriptor.setAlignedPtr(e.b, e.loc, address);
+  descriptor.setConstantOffset(e.b, e.loc, 0);
+  descriptor.setConstantSize(e.b, e.loc, 0, rows);
+  descriptor.setConstantSize(e.b, e.loc, 1, cols);
+  descriptor.setStride(e.b, e.loc, 0, stride);
+  descriptor.setConstantStride(e.b, e.loc, 1, 1);
   return UnrealizedConversionCastOp::create(e.b, e.loc, TypeRange{type},
                                             ValueRange{descriptor})
       .getResult(0);
 }
 
-Value AmxGemm::load(Value address, int64_t rows, int64_t cols,
-                    int64_t stride) {
+Value AmxGemm::load(Value address, int64_t rows, int64_t cols, Value stride) {
   auto type = amx::TileType::get({rows, cols}, e.i8());
   return amx::TileLoadOp::create(e.b, e.loc, type,
                                  memory(address, rows, cols, e.i8(), stride),
                                  ValueRange{index0(), index0()});
 }
 
-/// One activation group of 16 or 32 tokens by two row tiles: int32 sums, rows of
-/// tokens, the two tiles of a token side by side.
-void AmxGemm::products(Value g, Value pair, int64_t tokenTiles) {
+/// `sumGroups` activation groups of 16 or 32 tokens by two row tiles: int32 sums,
+/// for each group rows of tokens, the two tiles of a token side by side. A sum is
+/// stored while those after it are under way: a store that waits for its own
+/// holds up all that follows. Groups that are not there are computed of whatever
+/// lies there.
+void AmxGemm::products(Value g, Rows codes, int64_t tokenTiles) {
   auto sumType = amx::TileType::get({kRows, kRows}, e.i32());
-  Value a = e.at(tokens, e.mulC(g, tokenBytes()));
-  Value b = e.at(panel, e.add(e.mulC(pair, 2 * tileBytes()),
-                              e.mulC(g, groupBytes())));
-  SmallVector<Value> sum;
-  for (int64_t i = 0; i < 2 * tokenTiles; ++i)
-    sum.push_back(amx::TileZeroOp::create(e.b, e.loc, sumType));
+  Value a = e.at(codes.at, e.mulC(g, in.xGroup));
+  Value b = e.at(panel, e.mulC(g, groupBytes()));
+  Value second = e.at(a, e.mulC(codes.stride, kRows));
   int64_t depth = std::min(in.xGroup, kRowBytes);
-  for (int64_t k = 0; k < in.xGroup; k += depth) {
-    SmallVector<Value> as, bs;
-    for (int64_t i = 0; i < tokenTiles; ++i)
-      as.push_back(load(e.at(a, i * kRows * in.xGroup + k), kRows, depth,
-                        in.xGroup));
-    for (int64_t j = 0; j < 2; ++j)
-      bs.push_back(load(e.at(b, j * tileBytes() + 16 * k), depth / 4,
-                        kRowBytes, kRowBytes));
-    for (int64_t i = 0; i < tokenTiles; ++i)
-      for (int64_t j = 0; j < 2; ++j)
-        sum[2 * i + j] = amx::TileMulIOp::create(
-            e.b, e.loc, sumType, as[i], bs[j], sum[2 * i + j],
-            /*isZextLhs=*/false, /*isZextRhs=*/!isFolded);
+  struct Sum {
+    Value tile;
+    int64_t at;
+  };
+  std::deque<Sum> pending;
+  auto storeFirst = [&] {
+    auto [tile, at] = pending.front();
+    pending.pop_front();
+    amx::TileStoreOp::create(
+        e.b, e.loc, memory(e.at(sums, at), kRows, kRows, e.i32(), e.c(32)),
+        ValueRange{index0(), index0()}, tile);
+  };
+  for (int64_t group = 0; group < sumGroups; ++group) {
+    SmallVector<Value> sum(2 * tokenTiles);
+    for (int64_t k = 0; k < in.xGroup; k += depth) {
+      Value as, bs[2];
+      bool isLast = k + depth == in.xGroup;
+      for (int64_t i = 0; i < tokenTiles; ++i)
+        for (int64_t j = 0; j < 2; ++j) {
+          if (k == 0 && pending.size() == kUnderWay)
+            storeFirst();
+          if (j == 0)
+            as = load(e.at(i ? second : a, group * in.xGroup + k), kRows, depth,
+                      codes.stride);
+          if (i == 0)
+            bs[j] = load(
+                e.at(b, group * groupBytes() + j * tileBytes() + 16 * k),
+                depth / 4, kRowBytes, e.c(kRowBytes));
+          Value &own = sum[2 * i + j];
+          if (k == 0)
+            own = amx::TileZeroOp::create(e.b, e.loc, sumType);
+          own = amx::TileMulIOp::create(e.b, e.loc, sumType, as, bs[j], own,
+                                        /*isZextLhs=*/false,
+                                        /*isZextRhs=*/!isFolded);
+          if (isLast)
+            pending.push_back(
+                {own, group * kSumBytes + 128 * kRows * i + 64 * j});
+        }
+    }
   }
-  for (int64_t i = 0; i < tokenTiles; ++i)
-    for (int64_t j = 0; j < 2; ++j)
-      amx::TileStoreOp::create(
-          e.b, e.loc,
-          memory(e.at(sums, 128 * kRows * i + 64 * j), kRows, kRows, e.i32(),
-                 32),
-          ValueRange{index0(), index0()}, sum[2 * i + j]);
+  while (!pending.empty())
+    storeFirst();
 }
 
 //===----------------------------------------------------------------------===//
@@ -162,28 +205,34 @@ void AmxGemm::products(Value g, Value pair, int64_t tokenTiles) {
 /// f = 0.
 void AmxGemm::clear() {
   e.loop(e.c(0), e.mulC(in.quads, kQuad), 1, [&](Value token) {
-    for (int64_t tile = 0; tile < kAmxTiles; ++tile)
+    for (int64_t tile = 0; tile < kTiles; ++tile)
       e.store(e.zero16(),
               e.at(in.f, e.addC(e.mulC(token, in.fRow), 64 * tile)));
   });
 }
 
-/// Groups [firstGroup, firstGroup + groups) of the row tiles, to the panel.
-void AmxGemm::unpack(Value firstGroup, Value groups) {
-  e.loop(e.c(0), e.mulC(pairs(), 2), 1, [&](Value tile) {
+/// Groups [firstGroup, firstGroup + groups) of the pair of row tiles from
+/// `firstTile` on, to the panel.
+void AmxGemm::unpack(Value firstTile, Value firstGroup, Value groups) {
+  const int64_t chunkPacked =
+      xGroups / parts / matrix.batchGroups() * matrix.batchBytes();
+  e.loop(e.c(0), e.c(2), 1, [&](Value tile) {
     // In place of a tile that is not there, the last one.
-    Value source = e.umin(tile, e.addC(in.count, -1));
+    Value source = e.umin(e.add(firstTile, tile), e.addC(in.count, -1));
     Value packed = e.at(in.tiles, e.mulC(source, matrix.tileBytes()));
     Value to = e.at(panel, e.mulC(tile, tileBytes()));
     e.loop(e.c(0), groups, 1, [&](Value g) {
       Value index = e.add(firstGroup, g);
-      Value batch = e.at(
-          packed, e.mulC(e.divC(index, matrix.batchGroups()), matrix.batchBytes()));
+      Value batch = e.at(packed, e.mulC(e.divC(index, matrix.batchGroups()),
+                                        matrix.batchBytes()));
       Value inBatch = e.remC(index, matrix.batchGroups());
       Value scale = scales(batch, inBatch, {}), zero = zeros(batch, inBatch);
       Value lines =
           e.at(batch, e.addC(e.mulC(inBatch, 64 * matrix.groupLines()),
                              matrix.headBytes()));
+      // Those of the next chunk.
+      for (int64_t i = 0; i < matrix.groupLines(); ++i)
+        e.prefetch(e.at(lines, chunkPacked + 64 * i), Emitter::Locality::L2);
       VectorType bytes = this->bytes(kRowBytes);
       auto asBytes = [&](Value v) -> Value {
         return vector::BitCastOp::create(e.b, e.loc, bytes, v);
@@ -207,85 +256,68 @@ void AmxGemm::unpack(Value firstGroup, Value groups) {
   });
 }
 
-/// Activation groups [xGroup, xGroup + count) of the quads at `x`, to rows of
-/// tokens: eight words of the four tokens of a quad at a time.
-void AmxGemm::arrange(Value x, Value quads, Value xGroup, Value count) {
-  VectorType words = e.vec(e.i32());
-  auto mixed = [&](Value a, Value b, int64_t token) -> Value {
-    SmallVector<int64_t> order;
-    for (int64_t i = 0; i < kLanes; ++i)
-      order.push_back(i % 8 * kQuad + token + i / 8);
-    return vector::ShuffleOp::create(e.b, e.loc, a, b, order);
-  };
-  // Less the 128 that blocks have added.
-  auto asSigned = [&](Value v) -> Value {
-    return arith::XOrIOp::create(e.b, e.loc, v,
-                                 e.c(words, int32_t(0x80808080)));
-  };
-  auto half = [&](Value v, int64_t which) -> Value {
-    SmallVector<int64_t> order;
-    for (int64_t i = 0; i < 8; ++i)
-      order.push_back(8 * which + i);
-    return vector::ShuffleOp::create(e.b, e.loc, v, v, order);
-  };
-  e.loop(e.c(0), quads, 1, [&](Value q) {
-    Value from = e.at(e.at(x, e.mulC(q, quad.bytes)),
-                      e.mulC(xGroup, 4 * in.xGroup));
-    Value to = e.at(tokens, e.mulC(q, kQuad * in.xGroup));
-    e.loop(e.c(0), count, 1, [&](Value g) {
-      Value source = e.at(from, e.mulC(g, 4 * in.xGroup));
-      Value out = e.at(to, e.mulC(g, tokenBytes()));
-      for (int64_t k = 0; k < in.xGroup; k += 32) {
-        Value a = asSigned(e.load(words, e.at(source, 4 * k), true));
-        Value b = asSigned(e.load(words, e.at(source, 4 * k + 64), true));
-        for (int64_t token = 0; token < kQuad; token += 2) {
-          Value two = mixed(a, b, token);
-          for (int64_t i = 0; i < 2; ++i)
-            e.store(half(two, i), e.at(out, (token + i) * in.xGroup + k),
-                    false, 32);
-        }
-      }
-    });
+/// Columns of the chunk, of the tokens of `quads` quads at `x`, to `tokens`.
+void AmxGemm::copy(Value x, Value quads, Value xGroup) {
+  e.loop(e.c(0), e.mulC(quads, kQuad), 1, [&](Value token) {
+    Value from = e.at(x, e.add(e.mulC(token, qvec.bytes),
+                               e.mulC(xGroup, in.xGroup)));
+    Value to = e.at(tokens, e.mulC(token, chunkBytes()));
+    for (int64_t i = 0; i < chunkBytes(); i += kRowBytes)
+      e.store(e.load(bytes(kRowBytes), e.at(from, i), true), e.at(to, i), false,
+              64);
   });
 }
 
-/// f of the round's tokens, and of a pair of row tiles: one activation group.
-void AmxGemm::rescale(Value g, Value pair, Value x, Value f, Value quads,
+/// f of the round's tokens, and of a pair of row tiles: `count` activation groups
+/// from g of the chunk on, whose sums are there.
+void AmxGemm::rescale(Value g, Value count, Value x, Value f, Value quads,
                       Value xGroup) {
-  Value head = e.at(panel, e.add(e.mulC(pair, 2 * tileBytes()),
-                                 e.addC(e.mulC(g, groupBytes()), lineBytes())));
-  SmallVector<Value> scale, zero;
-  for (int64_t j = 0; j < 2; ++j) {
-    Value at = e.at(head, j * tileBytes());
-    scale.push_back(e.load(e.v16f32(), at, false, 64));
-    if (!isFolded)
-      zero.push_back(e.load(ints(kLanes), e.at(at, 64), false, 64));
-  }
-  Value word = e.mulC(e.add(xGroup, g), 4 * kQuad);
+  Value head = e.at(panel, e.addC(e.mulC(g, groupBytes()), lineBytes()));
+  Value word = e.mulC(e.add(xGroup, g), 4);
   e.loop(e.c(0), quads, 1, [&](Value q) {
-    Value own = e.at(x, e.add(e.mulC(q, quad.bytes), word));
+    Value own = e.at(x, e.add(e.mulC(q, kQuad * qvec.bytes), word));
     Value d = e.at(sums, e.mulC(q, 128 * kQuad));
     Value row = e.at(f, e.mulC(q, kQuad * in.fRow));
-    for (int64_t token = 0; token < kQuad; ++token) {
-      Value xScale = e.broadcast(
-          e.load(e.f32(), e.at(own, quad.scales + 4 * token), true));
-      Value sum;
-      if (!isFolded) // minus the sum of x, in 16 bits
-        sum = e.broadcast(
-            e.load(e.i32(), e.at(own, quad.sums + 4 * token), true));
+    auto cell = [&](int64_t i) {
+      return e.at(row, i / 2 * in.fRow + i % 2 * 64);
+    };
+    SmallVector<Value> old;
+    for (int64_t i = 0; i < 2 * kQuad; ++i)
+      old.push_back(e.load(e.v16f32(), cell(i), false, 64));
+    auto group = [&](Value h, ValueRange carried) {
+      Value scales[2], zeros[2];
+      Value at = e.at(head, e.mulC(h, groupBytes()));
       for (int64_t j = 0; j < 2; ++j) {
-        Value product = e.load(ints(kLanes), e.at(d, 128 * token + 64 * j),
-                               false, 64);
+        scales[j] = e.load(e.v16f32(), e.at(at, j * tileBytes()), false, 64);
         if (!isFolded)
-          product = e.add(product, pairs16(zero[j], sum));
-        Value at = e.at(row, token * in.fRow + 64 * j);
-        Value old = e.load(e.v16f32(), at, false, 64);
-        e.store(e.fma(e.fmul(scale[j], xScale),
-                      arith::SIToFPOp::create(e.b, e.loc, e.v16f32(), product),
-                      old),
-                at, false, 64);
+          zeros[j] = e.load(ints(kLanes), e.at(at, j * tileBytes() + 64), false,
+                            64);
       }
-    }
+      Value words = e.at(own, e.mulC(h, 4));
+      Value products = e.at(d, e.mulC(h, kSumBytes));
+      SmallVector<Value> next;
+      for (int64_t token = 0; token < kQuad; ++token) {
+        auto word = [&](Type type, int64_t part) {
+          return e.broadcast(e.load(type, e.at(words, part + token * qvec.bytes), true));
+        };
+        Value xScale = word(e.f32(), qvec.scales);
+        Value sum = isFolded ? Value() : word(e.i32(), qvec.sums);
+        for (int64_t j = 0; j < 2; ++j) {
+          Value product = e.load(
+              ints(kLanes), e.at(products, 128 * token + 64 * j), false, 64);
+          if (!isFolded)
+            product = e.sub(product, pairs16(zeros[j], sum));
+          next.push_back(e.fma(
+              e.fmul(scales[j], xScale),
+              arith::SIToFPOp::create(e.b, e.loc, e.v16f32(), product),
+              carried[2 * token + j]));
+        }
+      }
+      return next;
+    };
+    SmallVector<Value> now = e.reduce(e.c(0), count, 1, old, group);
+    for (int64_t i = 0; i < 2 * kQuad; ++i)
+      e.store(now[i], cell(i), false, 64);
   });
 }
 
@@ -293,34 +325,38 @@ void AmxGemm::rescale(Value g, Value pair, Value x, Value f, Value quads,
 // All of it
 //===----------------------------------------------------------------------===//
 
-/// The round's tokens times a pair of row tiles, over a chunk.
-void AmxGemm::multiply(Value pair, Value x, Value f, Value quads, Value xGroup,
+/// The round's tokens times the row tiles, over a chunk.
+void AmxGemm::multiply(Rows codes, Value x, Value f, Value quads, Value xGroup,
                        Value count, int64_t tokenTiles) {
-  e.loop(e.c(0), count, 1, [&](Value g) {
-    products(g, pair, tokenTiles);
-    rescale(g, pair, x, f, quads, xGroup);
+  e.loop(e.c(0), count, sumGroups, [&](Value g) {
+    products(g, codes, tokenTiles);
+    rescale(g, e.umin(e.sub(count, g), e.c(sumGroups)), x, f, quads, xGroup);
   });
 }
 
 void AmxGemm::emit() {
   int64_t chunk = xGroups / parts, round = kTokens / kQuad;
-  panel = e.stack(kAmxTiles * tileBytes());
-  tokens = e.stack(xGroups * tokenBytes());
-  sums = e.stack(kTokens * 128);
+  panel = e.stack(2 * tileBytes());
+  tokens = e.stack(kTokens * chunkBytes());
+  sums = e.stack(sumGroups * kSumBytes);
   clear();
   e.loop(e.c(0), e.c(matrix.groups()), chunk, [&](Value first) {
     Value groups = e.umin(e.sub(e.c(matrix.groups()), first), e.c(chunk));
-    unpack(first, groups);
     Value xGroup = e.mulC(first, parts), count = e.mulC(groups, parts);
-    e.loop(e.c(0), in.quads, round, [&](Value q) {
-      Value quads = e.umin(e.sub(in.quads, q), e.c(round));
-      Value x = e.at(in.x, e.mulC(q, quad.bytes));
-      Value f = e.at(in.f, e.mulC(q, kQuad * in.fRow));
-      arrange(x, quads, xGroup, count);
-      e.loop(e.c(0), pairs(), 1, [&](Value pair) {
-        Value of = e.at(f, e.mulC(pair, 128));
+    e.loop(e.c(0), in.count, 2, [&](Value tile) {
+      unpack(tile, first, groups);
+      e.loop(e.c(0), in.quads, round, [&](Value q) {
+        Value quads = e.umin(e.sub(in.quads, q), e.c(round));
+        Value x = e.at(in.x, e.mulC(q, kQuad * qvec.bytes));
+        Value f = e.at(in.f, e.add(e.mulC(q, kQuad * in.fRow),
+                                   e.mulC(tile, kRowBytes)));
+        Value isWhole = e.cmp(arith::CmpIPredicate::eq, quads, e.c(round));
+        e.ifElse(isWhole, [] {}, [&] { copy(x, quads, xGroup); });
+        Rows codes{
+            e.select(isWhole, e.at(x, e.mulC(xGroup, in.xGroup)), tokens),
+            e.select(isWhole, e.c(qvec.bytes), e.c(chunkBytes()))};
         auto tokenTiles = [&](int64_t n) {
-          multiply(pair, x, of, quads, xGroup, count, n);
+          multiply(codes, x, f, quads, xGroup, count, n);
         };
         e.ifElse(
             e.cmp(arith::CmpIPredicate::ugt, quads, e.c(round / 2)),
@@ -338,13 +374,9 @@ static void gemmAmx(Emitter &e, const BlockOperands &in) {
 static const BlockKernel amxKernels[] = {
 #define PLAIN_LAYOUT(name, layout)                                             \
   {"gemm_" name "_amx", "tile16_" name, SPARKC_ISA_AMX,                        \
-   gemmAmx<Layout::layout>},
+   gemmAmx<Layout::layout>, /*onHost=*/false, /*pairs=*/false,                 \
+   /*features=*/0, kTiles, /*byToken=*/true},
 #include "codegen/microkernels/IntegerLayouts.def"
 };
 
 ArrayRef<BlockKernel> sparkc::amxBlockKernels() { return amxKernels; }
-
-int64_t sparkc::tilesOfCall(const BlockKernel &kernel) {
-  return kernel.onHost || kernel.isa == SPARKC_ISA_AMX ? kAmxTiles
-                                                       : kBlockTiles;
-}

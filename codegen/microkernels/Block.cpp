@@ -8,7 +8,8 @@
 // The layout is that of !step.block: four tokens side by side, word by word, so
 // that a block kernel finds the same columns of its four tokens in one line.
 // Int8 activations have 128 added, which makes them unsigned, and their sums are
-// negated. Those of bf16 are copied as they are.
+// negated. Those of bf16 are copied as they are. Kernels on tile registers, whose
+// A tiles have a token in each row, have each token's !step.qvec copied as it is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +27,24 @@ QuadLayout::QuadLayout(int64_t size, int64_t group, bool bf16) {
   bytes = sums + perPart;
 }
 
+int64_t sparkc::blockQuadBytes(int64_t size, int64_t group, bool bf16) {
+  int64_t bytes = QuadLayout(size, group, bf16).bytes;
+  if (!group || bf16)
+    return bytes;
+  return std::max(bytes, kQuad * QVecLayout(size, group).bytes);
+}
+
 void sparkc::emitPut(Emitter &e, Value x, int64_t size, int64_t group,
-                     bool bf16, Value block) {
+                     bool bf16, bool byToken, Value block) {
+  if (byToken) {
+    const int64_t bytes = QVecLayout(size, group).bytes;
+    Value own = e.at(block, e.mulC(e.token, bytes));
+    e.loop(e.c(0), e.c(bytes), 64, [&](Value i) {
+      e.store(e.load(e.vec(e.i32()), e.at(x, i), false, 64), e.at(own, i), true,
+              64);
+    });
+    return;
+  }
   QuadLayout quad(size, group, bf16);
   Value lane = e.at(block, e.add(e.mulC(e.divC(e.token, kQuad), quad.bytes),
                                  e.mulC(e.remC(e.token, kQuad), 4)));

@@ -115,15 +115,16 @@ const TileKernel *selectPairTileKernel(llvm::StringRef layout, unsigned isa,
 
 //===--- Dot.cpp, QuantizedGemm.cpp, PairGemm.cpp ------------------------===//
 
-/// Row tiles that a call of a block kernel multiplies, tokens of a quad.
+/// Row tiles that a call of most block kernels multiplies, tokens of a quad.
 constexpr int64_t kBlockTiles = 3;
 constexpr int64_t kQuad = 4;
 
-/// Up to three neighbouring tiles and the activations of a block of tokens.
+/// Neighbouring tiles and the activations of a block of tokens.
 struct BlockOperands {
-  /// The first tile; `count` of them, 1 to 3, are there (i64).
+  /// The first tile; `count` of them, 1 to BlockKernel::tiles, are there (i64).
   mlir::Value tiles, count;
-  /// Quads of a !step.block in groups of `xGroup` (0: floats), and how many.
+  /// A !step.block in groups of `xGroup` (0: floats), and how many quads of
+  /// tokens it has.
   mlir::Value x, quads;
   /// Takes the accumulators: 16 floats of tile i of token t at byte
   /// t * fRow + 64 i; those of tiles past `count` mean nothing.
@@ -143,12 +144,19 @@ struct BlockKernel {
   /// As of tile kernels.
   bool pairs = false;
   unsigned features = 0;
+  /// Most row tiles of a call.
+  int64_t tiles = kBlockTiles;
+  /// It reads a block that lies token by token.
+  bool byToken = false;
 };
 
 llvm::ArrayRef<BlockKernel> floatBlockKernels();
 llvm::ArrayRef<BlockKernel> quantizedBlockKernels();
 /// All of them, in the order of tileKernels().
 llvm::ArrayRef<BlockKernel> blockKernels();
+/// Those on tile registers (AmxGemm.cpp): integer layouts with a scale a group
+/// and no minimum.
+llvm::ArrayRef<BlockKernel> amxBlockKernels();
 /// Those that have ctx->gemm multiply (HostGemm.cpp): chosen only where a
 /// prefill is asked to, and only there for layouts of floats.
 llvm::ArrayRef<BlockKernel> hostBlockKernels();
@@ -170,10 +178,14 @@ struct QuadLayout {
   int64_t words, scales, sums, bytes;
 };
 
+/// Bytes of four tokens of a !step.block, in the order that takes more.
+int64_t blockQuadBytes(int64_t size, int64_t group, bool bf16);
+
 /// Stores a token's activation (of a vec, or of a qvec in groups of `group`, of
-/// bf16 or of int8) to its lane of the quads at `block`.
+/// bf16 or of int8) to its lane of the quads at `block`; or, `byToken`, behind
+/// those of the tokens before it, as it is.
 void emitPut(Emitter &e, mlir::Value x, int64_t size, int64_t group, bool bf16,
-             mlir::Value block);
+             bool byToken, mlir::Value block);
 /// Copies `size` floats.
 void emitKeep(Emitter &e, mlir::Value x, int64_t size, mlir::Value out);
 

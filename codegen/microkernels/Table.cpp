@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/microkernels/AmxGemm.h"
+#include "codegen/microkernels/Kernels.h"
 #include "sparkc_abi.h"
 
 using namespace mlir;

@@ -415,6 +415,21 @@ LogicalResult BlockAttentionOp::verify() {
   return checkHeads(*this, getCache(), getHeads());
 }
 
+static LogicalResult checkByToken(Operation *op, bool byToken, Type type) {
+  if (byToken && (!activationShape(type).second || isBF16Activation(type)))
+    return op->emitOpError() << "lies token by token, as only int8 does, but "
+                             << "has " << type;
+  return success();
+}
+
+LogicalResult PutOp::verify() {
+  return checkByToken(*this, getByToken(), getInput().getType());
+}
+
+LogicalResult BlockViewOp::verify() {
+  return checkByToken(*this, getByToken(), getOutput().getType());
+}
+
 LogicalResult CacheWriteOp::verify() {
   if (!getCache().isQuantized())
     return emitOpError() << "is for a cache of i8; epilogues write the others";

@@ -95,6 +95,10 @@ def Step_Block : Step_Type<"Block", "block"> {
     In blocks of `bf16` the words are those of such a !step.qvec, interleaved
     alike; 4 floats a group follow, the sums.
 
+    A block of integers may lie token by token instead, where the ops that write
+    and view it say `by_token`: the !step.qvec of each token as it is, one behind
+    the other.
+
     ```mlir
     !step.block<2048, 64>
     !step.block<2048, 64, bf16>

@@ -260,11 +260,18 @@ def Step_TokensOp : Step_Op<"tokens", [SingleBlock, NoTerminator,
 def Step_PutOp : Step_SlotUser<"put", [HasParent<"TokensOp">]> {
   let summary = "Stores the token's activation to a block of activations";
   let description = [{
-    See !step.block for the layout. The slot has no rows.
+    See !step.block for the layout, in quads or `by_token`. The slot has no rows.
+
+    ```mlir
+    step.put %q, @block by_token : !step.qvec<128, 64>
+    ```
   }];
   let arguments = (ins AnyTypeOf<[Step_Vec, Step_QVec]>:$input,
-                       FlatSymbolRefAttr:$slot);
-  let assemblyFormat = "$input `,` $slot attr-dict `:` type($input)";
+                       FlatSymbolRefAttr:$slot, UnitAttr:$by_token);
+  let assemblyFormat = [{
+    $input `,` $slot (`by_token` $by_token^)? attr-dict `:` type($input)
+  }];
+  let hasVerifier = 1;
 }
 
 def Step_KeepOp : Step_SlotUser<"keep", [HasParent<"TokensOp">]> {
@@ -275,9 +282,20 @@ def Step_KeepOp : Step_SlotUser<"keep", [HasParent<"TokensOp">]> {
 
 def Step_BlockViewOp : Step_SlotUser<"block_view", [HasParent<"PhaseOp">]> {
   let summary = "The activations of a block of tokens";
-  let arguments = (ins FlatSymbolRefAttr:$slot);
+  let description = [{
+    As `step.put` has left them, in quads or `by_token`: kernels read either the
+    one or the other.
+
+    ```mlir
+    %x = step.block_view @block by_token : !step.block<128, 64>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$slot, UnitAttr:$by_token);
   let results = (outs Step_Block:$output);
-  let assemblyFormat = "$slot attr-dict `:` type($output)";
+  let assemblyFormat = [{
+    $slot (`by_token` $by_token^)? attr-dict `:` type($output)
+  }];
+  let hasVerifier = 1;
 }
 
 def Step_CacheWriteOp : Step_SlotUser<"cache_write", [HasParent<"TokensOp">]> {

@@ -20,7 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/microkernels/AmxGemm.h"
+#include "codegen/microkernels/Kernels.h"
 #include "codegen/weights/PackedLayout.h"
 #include "test/unit/kernels/KernelObject.h"
 #include "test/unit/kernels/Machine.h"
@@ -28,6 +28,7 @@
 #include <benchmark/benchmark.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <omp.h>
@@ -60,7 +61,8 @@ public:
   Kernel(const TargetSpec &target, uint32_t isa) {
     const BlockKernel *kernel = selectBlockKernel("tile16_q4", isa);
     name = std::string("sparkc_q4_") + isaName(kernel->isa).str();
-    tiles = tilesOfCall(*kernel);
+    tiles = kernel->tiles;
+    byToken = kernel->byToken;
     for (int64_t cols : {2048, 6656})
       object.add(nameOf(cols), [&](Emitter &e, mlir::Value in, mlir::Value x,
                                    mlir::Value out) {
@@ -76,6 +78,7 @@ public:
 
   std::string name;
   int64_t tiles; ///< of a call
+  bool byToken;  ///< what lies so: the activations
 
 private:
   static std::string nameOf(int64_t cols) { return "k" + std::to_string(cols); }
@@ -120,16 +123,21 @@ void report(benchmark::State &state, int64_t rows, int64_t cols) {
 void sparkc_q4(benchmark::State &state, Shape shape, Kernel &kernel) {
   PackedMatrix matrix =
       PackedMatrix::plain(Layout::Tile16Q4, kTileRows, shape.cols, kGroup);
-  QuadLayout quad(shape.cols, kGroup);
+  // A token's activation, or those of a quad.
+  const QuadLayout quad(shape.cols, kGroup);
+  const QVecLayout qvec(shape.cols, kGroup);
+  const int64_t each = kernel.byToken ? 1 : kQuad;
+  const int64_t bytes = kernel.byToken ? qvec.bytes : quad.bytes;
+  const int64_t scales = kernel.byToken ? qvec.scales : quad.scales;
+  const int64_t sums = kernel.byToken ? qvec.sums : quad.sums;
   const int64_t strips = shape.rows / (kTileRows * kernel.tiles);
   const int64_t stripBytes = matrix.tileBytes() * kernel.tiles;
   auto tiles = randomBytes(strips * stripBytes, 1);
-  auto x = randomBytes(kTokens / kQuad * quad.bytes, 2);
+  auto x = randomBytes(kTokens / each * bytes, 2);
   // Random scales would be NaN and worse.
-  for (int64_t q = 0; q < kTokens / kQuad; ++q)
-    for (int64_t i = 0; i < (quad.sums - quad.scales) / 4; ++i)
-      reinterpret_cast<float *>(aligned(x) + q * quad.bytes + quad.scales)[i] =
-          0x1p-8f;
+  for (int64_t i = 0; i < kTokens / each; ++i)
+    std::fill_n(reinterpret_cast<float *>(aligned(x) + i * bytes + scales),
+                (sums - scales) / 4, 0x1p-8f);
   for (int64_t at = 0; at + 1 < strips * stripBytes; at += matrix.batchBytes())
     for (int64_t i = 0; i < matrix.headZeros() / 2; ++i)
       reinterpret_cast<uint16_t *>(aligned(tiles) + at)[i] = 0x2400;
@@ -139,7 +147,7 @@ void sparkc_q4(benchmark::State &state, Shape shape, Kernel &kernel) {
     for (int64_t strip = 0; strip < strips; ++strip)
       for (int64_t token = 0; token < kTokens; token += kSpan)
         run(aligned(tiles) + strip * stripBytes,
-            aligned(x) + token / kQuad * quad.bytes, aligned(out));
+            aligned(x) + token / each * bytes, aligned(out));
   report(state, strips * kTileRows * kernel.tiles, shape.cols);
 }
 

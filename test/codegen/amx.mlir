@@ -1,6 +1,6 @@
 // AMX: blocks of tokens get kernels on tile registers, tokens one by one those
-// of AVX-512-VNNI. In a kernel tiles are loaded from its own frame, of the
-// smaller group's columns; up to six bits both sources are signed.
+// of AVX-512-VNNI. Tiles are of the smaller group's columns; up to six bits both
+// sources are signed. A block that such kernels read lies token by token.
 //
 // RUN: sed 's/prefill_block = 1/prefill_block = 6/' %S/../passes/Inputs/two-layers.mlir > %t.mlir
 // RUN: sparkc-opt %t.mlir --sparkc-graph-pipeline="scheme=q4:g32 rules=*.down_proj=q8:g64" --sparkc-fuse-pipeline --sparkc-schedule-pipeline --step-select-microkernel=isa=amx -o %t.step.mlir
@@ -9,6 +9,11 @@
 // SELECT-DAG: layout "tile16_q8" {{.*}} kernel "dot_q8_avx512vnni"
 // SELECT-DAG: layout "tile16_q4" {{.*}} kernel "gemm_q4_amx"
 // SELECT-DAG: layout "tile16_q8" {{.*}} kernel "gemm_q8_amx"
+// SELECT-DAG: step.put %{{.*}}, @block.activations by_token : !step.qvec<8, 32>
+// SELECT-DAG: step.block_view @block.activations by_token : <8, 32>
+// RUN: sed 's/ by_token//' %t.step.mlir > %t.mixed.mlir
+// RUN: not sparkc-opt %t.mixed.mlir --step-lower-to-llvm 2>&1 | FileCheck %s --check-prefix=MIXED
+// MIXED: error: {{.*}}kernel 'gemm_q4_amx' reads activations token by token, and these are not
 
 // Symmetric grids; and activations in groups of 16, which tiles do not take: the
 // head's, where it computes the logits of all tokens.
@@ -16,6 +21,8 @@
 // GROUPS-LABEL: step.func @layer.sliding.prefill
 // GROUPS:       layout "tile16_q4s" {{.*}} kernel "gemm_q4s_amx"
 // GROUPS-LABEL: step.func entry @prefill
+// GROUPS:       step.put %{{.*}}, @block.activations : !step.qvec
+// GROUPS:       step.block_view @block.activations : <
 // GROUPS-NOT:   gemm_q4s_amx
 // GROUPS:       layout "tile16_q4s" {{.*}} kernel "gemm_q4s_avx512vnni"
 

@@ -16,8 +16,9 @@
 // ONE-NOT: prefill {
 // ONE-NOT: row 576
 
-// A row of 128 floats and a line for each of 6 tokens; two quads of 128 codes, 4
-// groups of scales and sums for each of 4 tokens.
+// A row of 128 floats and a line for each of 6 tokens; two quads, each with room
+// for four !step.qvec of 128 codes, a line of scales and a line of sums, which take
+// more than their quad.
 // SLOTS-DAG: step.slot @x size <3456> row 576
 // SLOTS-DAG: step.slot @q_k_v_proj.0 size <3456> row 576
 // SLOTS-DAG: step.slot @q_k_v_proj.1 size <3456> row 576
@@ -25,7 +26,7 @@
 // SLOTS-DAG: step.slot @block.attention size <3456> row 576
 // SLOTS-DAG: step.slot @block.rope.0 size <3456> row 576
 // SLOTS-DAG: step.slot @block.rope.1 size <3456> row 576
-// SLOTS-DAG: step.slot @block.activations size <1280>
+// SLOTS-DAG: step.slot @block.activations size <2048>
 // SLOTS-DAG: step.slot @attention size <512 + 4 * capacity>{{$}}
 
 // CHECK-LABEL: step.func @layer.sliding.prefill {

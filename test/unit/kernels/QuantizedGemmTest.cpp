@@ -15,7 +15,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/microkernels/AmxGemm.h"
 #include "test/unit/kernels/Machine.h"
 #include "test/unit/kernels/QuantizedOperands.h"
 
@@ -93,7 +92,7 @@ protected:
   std::vector<Shape> shapes() const {
     return gemmShapes(layout(), GetParam().kernel->isa == SPARKC_ISA_AMX);
   }
-  int64_t mostTiles() const { return tilesOfCall(*GetParam().kernel); }
+  int64_t mostTiles() const { return GetParam().kernel->tiles; }
   /// Bytes between the results of two tokens.
   int64_t rowBytes() const { return 64 * mostTiles() + 64; }
 
@@ -106,13 +105,18 @@ protected:
     const int64_t bytes = m.tileBytes(), row = rowBytes();
     const int64_t tokens = quads * kQuad;
     QuadLayout quad(shape.cols, shape.xGroup);
-    GuardedBytes tiles(count * bytes), x(quads * quad.bytes),
+    const bool byToken = GetParam().kernel->byToken;
+    const int64_t qvec = QVecLayout(shape.cols, shape.xGroup).bytes;
+    GuardedBytes tiles(count * bytes),
+        x(quads * (byToken ? kQuad * qvec : quad.bytes)),
         out(tokens * row - 64); // written for all tiles of a call
     std::vector<std::unique_ptr<Operands>> operands;
     for (int64_t i = 0; i < std::max(tokens, count); ++i) {
       operands.push_back(std::make_unique<Operands>(m, shape));
       fill(block, m, shape, kTileRows, rng, *operands[i]);
-      if (i < tokens)
+      if (i < tokens && byToken)
+        std::memcpy(x.data() + i * qvec, operands[i]->x.data(), qvec);
+      else if (i < tokens)
         put(*operands[i], i, quad, x.data());
       if (i < count)
         std::memcpy(tiles.data() + i * bytes, operands[i]->tile.data(), bytes);
