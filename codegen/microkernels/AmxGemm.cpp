@@ -41,6 +41,7 @@
 #include "sparkc_abi.h"
 
 #include <deque>
+#include <numeric>
 
 using namespace mlir;
 using namespace sparkc;
@@ -66,10 +67,10 @@ public:
       : QuantizedTile(e, layout, in.cols, in.group, Dot4::VNNI512), in(in),
         qvec(in.cols, in.xGroup), parts(in.group / in.xGroup),
         xGroups(std::max(kChunk / in.group, matrix.batchGroups()) * parts),
-        sumGroups(std::min<int64_t>(xGroups, 4)), isFolded(bits < 8),
+        sumGroups(std::gcd(std::gcd(matrix.groups() * parts, xGroups), 4)),
+        isFolded(bits < 8),
         converter(e.b.getContext()) {
     assert(in.xGroup >= 32 && "arranged by 32 columns");
-    assert(xGroups % sumGroups == 0 && "groups that nobody has room for");
   }
   void emit();
 
@@ -92,8 +93,7 @@ private:
   void multiply(Rows codes, Value x, Value f, Value quads, Value xGroup,
                 Value count, int64_t tokenTiles);
   void products(Value g, Rows codes, int64_t tokenTiles);
-  void rescale(Value g, Value count, Value x, Value f, Value quads,
-               Value xGroup);
+  void rescale(Value g, Value x, Value f, Value quads, Value xGroup);
 
   /// rows x cols elements at `address`, as the amx dialect names memory.
   Value memory(Value address, int64_t rows, int64_t cols, Type element,
@@ -104,7 +104,7 @@ private:
   const BlockOperands &in;
   QVecLayout qvec;
   /// Activation groups of a group of weights; of a chunk; those whose sums are
-  /// there at a time.
+  /// there at a time, of which any chunk has a whole number.
   int64_t parts, xGroups, sumGroups;
   bool isFolded;
   LLVMTypeConverter converter;
@@ -146,8 +146,7 @@ Value AmxGemm::load(Value address, int64_t rows, int64_t cols, Value stride) {
 /// `sumGroups` activation groups of 16 or 32 tokens by two row tiles: int32 sums,
 /// for each group rows of tokens, the two tiles of a token side by side. A sum is
 /// stored while those after it are under way: a store that waits for its own
-/// holds up all that follows. Groups that are not there are computed of whatever
-/// lies there.
+/// holds up all that follows.
 void AmxGemm::products(Value g, Rows codes, int64_t tokenTiles) {
   auto sumType = amx::TileType::get({kRows, kRows}, e.i32());
   Value a = e.at(codes.at, e.mulC(g, in.xGroup));
@@ -268,10 +267,9 @@ void AmxGemm::copy(Value x, Value quads, Value xGroup) {
   });
 }
 
-/// f of the round's tokens, and of a pair of row tiles: `count` activation groups
-/// from g of the chunk on, whose sums are there.
-void AmxGemm::rescale(Value g, Value count, Value x, Value f, Value quads,
-                      Value xGroup) {
+/// f of the round's tokens, and of a pair of row tiles: `sumGroups` activation
+/// groups from g of the chunk on, whose sums are there.
+void AmxGemm::rescale(Value g, Value x, Value f, Value quads, Value xGroup) {
   Value head = e.at(panel, e.addC(e.mulC(g, groupBytes()), lineBytes()));
   Value word = e.mulC(e.add(xGroup, g), 4);
   e.loop(e.c(0), quads, 1, [&](Value q) {
@@ -315,7 +313,7 @@ void AmxGemm::rescale(Value g, Value count, Value x, Value f, Value quads,
       }
       return next;
     };
-    SmallVector<Value> now = e.reduce(e.c(0), count, 1, old, group);
+    SmallVector<Value> now = e.reduceRolled(sumGroups, old, group);
     for (int64_t i = 0; i < 2 * kQuad; ++i)
       e.store(now[i], cell(i), false, 64);
   });
@@ -330,7 +328,7 @@ void AmxGemm::multiply(Rows codes, Value x, Value f, Value quads, Value xGroup,
                        Value count, int64_t tokenTiles) {
   e.loop(e.c(0), count, sumGroups, [&](Value g) {
     products(g, codes, tokenTiles);
-    rescale(g, e.umin(e.sub(count, g), e.c(sumGroups)), x, f, quads, xGroup);
+    rescale(g, x, f, quads, xGroup);
   });
 }
 

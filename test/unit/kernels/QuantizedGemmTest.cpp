@@ -44,7 +44,9 @@ std::vector<Shape> gemmShapes(Layout layout, bool amx) {
   }
   std::vector<Shape> shapes = {{712, 64, 64}, {1064, 128, 32}, {1, 32, 32},
                                {50, 64, 64},  {96, 128, 64},   {584, 32, 32}};
-  if (!amx) // whose tiles take activations by 32 at least
+  if (amx) // activations by twice what a tile has
+    shapes.insert(shapes.end(), {{130, 128, 128}, {96, 128, 128}});
+  else // tiles take activations by 32 at least
     shapes.push_back({1064, 64, 16});
   return shapes;
 }
