@@ -20,10 +20,11 @@
 using namespace mlir;
 using namespace sparkc;
 
-static constexpr int64_t kMacroTiles = 6;
 static constexpr int64_t kMacroTokens = 128;
 /// Bytes of a token's accumulators.
 static constexpr int64_t kScratchRow = kMacroTiles * 64;
+// A call writes accumulators of all the tiles it can have.
+static_assert(kMacroTiles % kBlockTiles == 0);
 
 static int64_t tilesOfUnit(step::TilesOp tiles) {
   return tiles.getPaired() ? 2 : 1;
@@ -84,11 +85,8 @@ static const BlockKernel *kernelOf(step::TilesOp tiles) {
 LogicalResult StepLowering::lowerMacro(Emitter &e, step::TilesOp tiles,
                                        const BlockKernel &kernel, Value macro,
                                        Value firstToken) {
-  Type type = tiles.getActivation().getType();
-  bool bf16 = step::isBF16Activation(type);
-  auto [size, xGroup] = step::activationShape(type);
-  // A call writes accumulators of all the tiles it can have.
-  assert(kMacroTiles % kernel.tiles == 0);
+  auto [size, xGroup] =
+      step::activationShape(tiles.getActivation().getType());
   int64_t perUnit = tilesOfUnit(tiles), units = tiles.getUnits();
   int64_t tileBytes =
       PackedMatrix::plain(*layoutFromName(tiles.getLayout()), kTileRows,
@@ -104,11 +102,9 @@ LogicalResult StepLowering::lowerMacro(Emitter &e, step::TilesOp tiles,
   Value quads = e.divC(e.addC(tokens, kQuad - 1), kQuad);
   Value first = e.at(e.at(e.weights, int64_t(tiles.getOffset())),
                      e.mulC(firstUnit, perUnit * tileBytes));
-  int64_t quadBytes = kernel.byToken
-                          ? kQuad * QVecLayout(size, xGroup).bytes
-                          : QuadLayout(size, xGroup, bf16).bytes;
   Value x = e.at(map.lookup(tiles.getActivation()),
-                 e.mulC(e.divC(firstToken, kQuad), quadBytes));
+                 e.mulC(e.divC(firstToken, kQuad),
+                        kernel.quadBytes(size, xGroup)));
   e.loop(e.c(0), tileCount, kernel.tiles, [&](Value tile) {
     Value count = e.umin(e.sub(tileCount, tile), e.c(kernel.tiles));
     LLVM::CallOp::create(b, e.loc, function,

@@ -46,8 +46,6 @@
 using namespace mlir;
 using namespace sparkc;
 
-/// Row tiles of a call.
-static constexpr int64_t kTiles = 6;
 /// Tokens of a round: two tiles of A.
 static constexpr int64_t kTokens = 32;
 /// Columns of a chunk, where a batch of groups has no more.
@@ -68,9 +66,8 @@ public:
         qvec(in.cols, in.xGroup), parts(in.group / in.xGroup),
         xGroups(std::max(kChunk / in.group, matrix.batchGroups()) * parts),
         sumGroups(std::gcd(std::gcd(matrix.groups() * parts, xGroups), 4)),
-        isFolded(bits < 8),
-        converter(e.b.getContext()) {
-    assert(in.xGroup >= 32 && "arranged by 32 columns");
+        isFolded(bits < 8), converter(e.b.getContext()) {
+    assert(in.xGroup >= 32 && "tiles have rows of 32 bytes at least");
   }
   void emit();
 
@@ -89,7 +86,7 @@ private:
 
   void clear();
   void unpack(Value firstTile, Value firstGroup, Value groups);
-  void copy(Value x, Value quads, Value xGroup);
+  void copy(Value x, Value quads, Value xGroup, Value count);
   void multiply(Rows codes, Value x, Value f, Value quads, Value xGroup,
                 Value count, int64_t tokenTiles);
   void products(Value g, Rows codes, int64_t tokenTiles);
@@ -122,15 +119,9 @@ Value AmxGemm::memory(Value address, int64_t rows, int64_t cols, Type element,
   auto layout = StridedLayoutAttr::get(e.b.getContext(), 0,
                                        {ShapedType::kDynamic, int64_t(1)});
   auto type = MemRefType::get({rows, cols}, element, layout);
-  auto descriptor = MemRefDescriptor::poison(
-      e.b, e.loc, converter.convertType(type));
-  descriptor.setAllocatedPtr(e.b, e.loc, address);
-  descriptor.setAlignedPtr(e.b, e.loc, address);
-  descriptor.setConstantOffset(e.b, e.loc, 0);
-  descriptor.setConstantSize(e.b, e.loc, 0, rows);
-  descriptor.setConstantSize(e.b, e.loc, 1, cols);
-  descriptor.setStride(e.b, e.loc, 0, stride);
-  descriptor.setConstantStride(e.b, e.loc, 1, 1);
+  Value descriptor = MemRefDescriptor::pack(
+      e.b, e.loc, converter, type,
+      {address, address, e.c(0), e.c(rows), e.c(cols), stride, e.c(1)});
   return UnrealizedConversionCastOp::create(e.b, e.loc, TypeRange{type},
                                             ValueRange{descriptor})
       .getResult(0);
@@ -204,7 +195,7 @@ void AmxGemm::products(Value g, Rows codes, int64_t tokenTiles) {
 /// f = 0.
 void AmxGemm::clear() {
   e.loop(e.c(0), e.mulC(in.quads, kQuad), 1, [&](Value token) {
-    for (int64_t tile = 0; tile < kTiles; ++tile)
+    for (int64_t tile = 0; tile < kMacroTiles; ++tile)
       e.store(e.zero16(),
               e.at(in.f, e.addC(e.mulC(token, in.fRow), 64 * tile)));
   });
@@ -255,15 +246,17 @@ void AmxGemm::unpack(Value firstTile, Value firstGroup, Value groups) {
   });
 }
 
-/// Columns of the chunk, of the tokens of `quads` quads at `x`, to `tokens`.
-void AmxGemm::copy(Value x, Value quads, Value xGroup) {
+/// `count` activation groups from xGroup on, of the tokens of `quads` quads at
+/// `x`, to `tokens`. A multiple of 128 codes is there of each.
+void AmxGemm::copy(Value x, Value quads, Value xGroup, Value count) {
   e.loop(e.c(0), e.mulC(quads, kQuad), 1, [&](Value token) {
     Value from = e.at(x, e.add(e.mulC(token, qvec.bytes),
                                e.mulC(xGroup, in.xGroup)));
     Value to = e.at(tokens, e.mulC(token, chunkBytes()));
-    for (int64_t i = 0; i < chunkBytes(); i += kRowBytes)
+    e.loop(e.c(0), e.mulC(count, in.xGroup), kRowBytes, [&](Value i) {
       e.store(e.load(bytes(kRowBytes), e.at(from, i), true), e.at(to, i), false,
               64);
+    });
   });
 }
 
@@ -341,6 +334,10 @@ void AmxGemm::emit() {
   e.loop(e.c(0), e.c(matrix.groups()), chunk, [&](Value first) {
     Value groups = e.umin(e.sub(e.c(matrix.groups()), first), e.c(chunk));
     Value xGroup = e.mulC(first, parts), count = e.mulC(groups, parts);
+    // Tokens that are no whole round come last.
+    Value rest = e.remC(in.quads, round);
+    copy(e.at(in.x, e.mulC(e.sub(in.quads, rest), kQuad * qvec.bytes)), rest,
+         xGroup, count);
     e.loop(e.c(0), in.count, 2, [&](Value tile) {
       unpack(tile, first, groups);
       e.loop(e.c(0), in.quads, round, [&](Value q) {
@@ -349,7 +346,6 @@ void AmxGemm::emit() {
         Value f = e.at(in.f, e.add(e.mulC(q, kQuad * in.fRow),
                                    e.mulC(tile, kRowBytes)));
         Value isWhole = e.cmp(arith::CmpIPredicate::eq, quads, e.c(round));
-        e.ifElse(isWhole, [] {}, [&] { copy(x, quads, xGroup); });
         Rows codes{
             e.select(isWhole, e.at(x, e.mulC(xGroup, in.xGroup)), tokens),
             e.select(isWhole, e.c(qvec.bytes), e.c(chunkBytes()))};
@@ -373,7 +369,7 @@ static const BlockKernel amxKernels[] = {
 #define PLAIN_LAYOUT(name, layout)                                             \
   {"gemm_" name "_amx", "tile16_" name, SPARKC_ISA_AMX,                        \
    gemmAmx<Layout::layout>, /*onHost=*/false, /*pairs=*/false,                 \
-   /*features=*/0, kTiles, /*byToken=*/true},
+   /*features=*/0, kMacroTiles, /*byToken=*/true},
 #include "codegen/microkernels/IntegerLayouts.def"
 };
 

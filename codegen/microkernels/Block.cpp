@@ -27,6 +27,11 @@ QuadLayout::QuadLayout(int64_t size, int64_t group, bool bf16) {
   bytes = sums + perPart;
 }
 
+int64_t BlockKernel::quadBytes(int64_t size, int64_t group) const {
+  return byToken ? kQuad * QVecLayout(size, group).bytes
+                 : QuadLayout(size, group, pairs).bytes;
+}
+
 int64_t sparkc::blockQuadBytes(int64_t size, int64_t group, bool bf16) {
   int64_t bytes = QuadLayout(size, group, bf16).bytes;
   if (!group || bf16)

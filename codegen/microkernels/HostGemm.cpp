@@ -28,16 +28,13 @@ static void gemmOnHost(Emitter &e, const BlockOperands &in) {
                 e.c(in.fRow)});
 }
 
-/// Row tiles of a call.
-static constexpr int64_t kTiles = 6;
-
 static const BlockKernel hostKernels[] = {
     {"gemm_f32_host", "tile16_f32", SPARKC_ISA_AVX2,
      gemmOnHost<Layout::Tile16F32>, /*onHost=*/true, /*pairs=*/false,
-     /*features=*/0, kTiles},
+     /*features=*/0, kMacroTiles},
     {"gemm_bf16_host", "tile16_bf16", SPARKC_ISA_AVX2,
      gemmOnHost<Layout::Tile16BF16>, /*onHost=*/true, /*pairs=*/false,
-     /*features=*/0, kTiles},
+     /*features=*/0, kMacroTiles},
 };
 
 ArrayRef<BlockKernel> sparkc::hostBlockKernels() { return hostKernels; }

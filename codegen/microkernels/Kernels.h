@@ -115,8 +115,10 @@ const TileKernel *selectPairTileKernel(llvm::StringRef layout, unsigned isa,
 
 //===--- Dot.cpp, QuantizedGemm.cpp, PairGemm.cpp ------------------------===//
 
-/// Row tiles that a call of most block kernels multiplies, tokens of a quad.
+/// Row tiles that a call of most block kernels multiplies; that threads take at a
+/// time, and so the most of a call; tokens of a quad.
 constexpr int64_t kBlockTiles = 3;
+constexpr int64_t kMacroTiles = 6;
 constexpr int64_t kQuad = 4;
 
 /// Neighbouring tiles and the activations of a block of tokens.
@@ -144,10 +146,13 @@ struct BlockKernel {
   /// As of tile kernels.
   bool pairs = false;
   unsigned features = 0;
-  /// Most row tiles of a call.
+  /// Most row tiles of a call: kBlockTiles or kMacroTiles.
   int64_t tiles = kBlockTiles;
   /// It reads a block that lies token by token.
   bool byToken = false;
+
+  /// Bytes of four tokens of the block that it reads.
+  int64_t quadBytes(int64_t size, int64_t group) const;
 };
 
 llvm::ArrayRef<BlockKernel> floatBlockKernels();

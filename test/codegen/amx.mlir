@@ -15,6 +15,21 @@
 // RUN: not sparkc-opt %t.mixed.mlir --step-lower-to-llvm 2>&1 | FileCheck %s --check-prefix=MIXED
 // MIXED: error: {{.*}}kernel 'gemm_q4_amx' reads activations token by token, and these are not
 
+// Of a block that others read too nobody reads so: here the single tiles of the
+// first phase (value, gate) have minima, and its pairs (query, key) do not.
+// RUN: sparkc-opt %t.mlir --sparkc-graph-pipeline=scheme=q4:g32 --sparkc-fuse-pipeline --sparkc-schedule-pipeline -o %t.pairs.mlir
+// RUN: sed '/func @layer.sliding.prefill/,$s/layout "tile16_q4"\(.*\) units 1 {/layout "tile16_q4m"\1 units 1 {/' %t.pairs.mlir | sparkc-opt --step-select-microkernel=isa=amx | FileCheck %s --check-prefix=READERS
+// READERS-LABEL: step.func @layer.sliding.prefill
+// READERS:       step.put %{{.*}}, @block.activations : !step.qvec
+// READERS:       step.block_view @block.activations : <
+// READERS-NOT:   _amx
+// READERS:       layout "tile16_q4" {{.*}} paired kernel "gemm_q4_avx512vnni"
+// READERS:       layout "tile16_q4m" {{.*}} kernel "gemm_q4m_avx512vnni"
+// READERS:       step.phase "gate_proj.in"
+// READERS:       step.put %{{.*}}, @block.activations by_token
+// READERS:       step.block_view @block.activations by_token
+// READERS:       layout "tile16_q4" {{.*}} paired kernel "gemm_q4_amx"
+
 // Symmetric grids; and activations in groups of 16, which tiles do not take: the
 // head's, where it computes the logits of all tokens.
 // RUN: sed 's/scheme = "\([a-z0-9]*\)"/scheme = "\1", activations = "int8:g32"/' %t.mlir | sparkc-opt --sparkc-graph-pipeline="scheme=q4:g32:sym" --sparkc-fuse-pipeline --sparkc-schedule-pipeline --step-select-microkernel=isa=amx | FileCheck %s --check-prefix=GROUPS

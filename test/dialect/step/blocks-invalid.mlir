@@ -57,6 +57,32 @@ step.func @f {
 step.slot @b size <4096>
 step.func @f {
   step.phase "tiles" linear {
+    // expected-error@+1 {{'step.block_view' op lies token by token, as only int8 does, but has '!step.block<96, 64, bf16>'}}
+    %b = step.block_view @b by_token : !step.block<96, 64, bf16>
+  }
+  step.return
+}
+
+// -----
+
+step.slot @b size <4096>
+step.slot @x size <4096> row 512
+step.func @f {
+  step.phase "tokens" linear {
+    step.tokens {
+      %x = step.view @x : !step.vec<96>
+      // expected-error@+1 {{'step.put' op lies token by token, as only int8 does, but has '!step.vec<96>'}}
+      step.put %x, @b by_token : !step.vec<96>
+    }
+  }
+  step.return
+}
+
+// -----
+
+step.slot @b size <4096>
+step.func @f {
+  step.phase "tiles" linear {
     %b = step.block_view @b : !step.block<96, 0>
     // expected-error@+1 {{'step.tiles' op has a group but activations that are not quantized}}
     step.tiles %b at 0 layout "tile16_q4" cols 96 group 64 units 1 {

@@ -31,11 +31,15 @@ step.func @layer.prefill {
       %q = step.quantize %x : !step.vec<96> -> !step.qvec<96, 64>
       // CHECK-NEXT: step.put %[[Q]], @block : !step.qvec<96, 64>
       step.put %q, @block : !step.qvec<96, 64>
+      // CHECK-NEXT: step.put %[[Q]], @block by_token : !step.qvec<96, 64>
+      step.put %q, @block by_token : !step.qvec<96, 64>
     }
   }
   step.barrier
   // CHECK: step.phase "tiles" linear {
   step.phase "tiles" linear {
+    // CHECK-NEXT: step.block_view @block by_token : <96, 64>
+    step.block_view @block by_token : !step.block<96, 64>
     // CHECK-NEXT: %[[B:.*]] = step.block_view @block : <96, 64>
     %b = step.block_view @block : !step.block<96, 64>
     // CHECK-NEXT: step.tiles %[[B]] at 512 layout "tile16_q4" cols 96 group 64 units 2 kernel "gemm_q4_avx2" {

@@ -45,7 +45,8 @@ std::vector<Shape> gemmShapes(Layout layout, bool amx) {
   std::vector<Shape> shapes = {{712, 64, 64}, {1064, 128, 32}, {1, 32, 32},
                                {50, 64, 64},  {96, 128, 64},   {584, 32, 32}};
   if (amx) // activations by twice what a tile has
-    shapes.insert(shapes.end(), {{130, 128, 128}, {96, 128, 128}});
+    shapes.insert(shapes.end(),
+                  {{130, 128, 128}, {96, 128, 128}, {640, 128, 128}});
   else // tiles take activations by 32 at least
     shapes.push_back({1064, 64, 16});
   return shapes;
@@ -106,20 +107,19 @@ protected:
         PackedMatrix::plain(layout(), 16, shape.cols, shape.group);
     const int64_t bytes = m.tileBytes(), row = rowBytes();
     const int64_t tokens = quads * kQuad;
-    QuadLayout quad(shape.cols, shape.xGroup);
-    const bool byToken = GetParam().kernel->byToken;
-    const int64_t qvec = QVecLayout(shape.cols, shape.xGroup).bytes;
-    GuardedBytes tiles(count * bytes),
-        x(quads * (byToken ? kQuad * qvec : quad.bytes)),
+    const BlockKernel &entry = *GetParam().kernel;
+    const int64_t quadBytes = entry.quadBytes(shape.cols, shape.xGroup);
+    GuardedBytes tiles(count * bytes), x(quads * quadBytes),
         out(tokens * row - 64); // written for all tiles of a call
     std::vector<std::unique_ptr<Operands>> operands;
     for (int64_t i = 0; i < std::max(tokens, count); ++i) {
       operands.push_back(std::make_unique<Operands>(m, shape));
       fill(block, m, shape, kTileRows, rng, *operands[i]);
-      if (i < tokens && byToken)
-        std::memcpy(x.data() + i * qvec, operands[i]->x.data(), qvec);
+      if (i < tokens && entry.byToken)
+        std::memcpy(x.data() + i * quadBytes / kQuad, operands[i]->x.data(),
+                    operands[i]->x.size());
       else if (i < tokens)
-        put(*operands[i], i, quad, x.data());
+        put(*operands[i], i, QuadLayout(shape.cols, shape.xGroup), x.data());
       if (i < count)
         std::memcpy(tiles.data() + i * bytes, operands[i]->tile.data(), bytes);
     }
